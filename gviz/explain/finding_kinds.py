@@ -525,7 +525,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "shifted-twice",
         "warning",
-        "labels of tokens that are two places after the input, because they are shifted twice",
+        "labels of tokens that are two places after the input, as those that are shifted twice",
         find=shifted_labels.shifted_twice,
     ),
     Kind(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from gviz.explain.finding import lines
 from gviz.explain.findings.shifted_labels import _arranged, _index
 
 HEAD = """import torch
@@ -105,11 +106,43 @@ def test_labels_that_are_shifted_once_are_right(name, engine, checks):
     assert [str(one.finding) for one in ones] == []
 
 
+BY_TWO = {
+    "by a slice": "loss = F.cross_entropy(net(tokens[:, :-2]).transpose(1, 2), tokens[:, 2:])  #!",
+    "by a slice of the logits": "logits = net(tokens)[:, :-2]\ntarget = tokens[:, 2:]  #!\n"
+    "loss = F.cross_entropy(logits.reshape(-1, 21), target.reshape(-1))",
+    "by narrow": "target = tokens.narrow(1, 2, 10)  #!\n"
+    "loss = F.cross_entropy(net(tokens)[:, :-2].transpose(1, 2), target)",
+    "after rows were chosen": "some = tokens[1:, :-1]\ntarget = some[1:, 2:]  #!\n"
+    "loss = F.cross_entropy(net(some[1:])[:, :-2].transpose(1, 2), target)",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("engine", ENGINES)
-def test_labels_two_tokens_ahead_without_a_second_shift_may_be_meant(engine, checks):
-    body = "loss = F.cross_entropy(net(tokens[:, :-2]).transpose(1, 2), tokens[:, 2:])"
-    _, (one,) = found(body, checks, engine)
-    assert one.level == "note"
+@pytest.mark.parametrize("name", BY_TWO)
+def test_labels_that_one_shift_moves_by_two_may_be_meant(name, engine, checks):
+    text, (one,) = found(BY_TWO[name], checks, engine)
+    assert (one.level, "twice" in str(one.finding)) == ("note", False)
+    assert "by two in one place" in "\n".join(row for _, row, _ in lines(one.finding))
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+
+
+WINDOWS = (
+    "y = torch.stack([text[s + 2 : s + 14] for s in starts])\nloss = F.cross_entropy(net(tokens).transpose(1, 2), y)"
+)
+UNKNOWN = {
+    "windows": WINDOWS,
+    "a loss by hand, too": PAIR + "logits = net(x)\nlogps = logits.log_softmax(-1)\n"
+    "main = -logps.gather(-1, y[:, :, None]).mean()\nloss = main + causal_loss(logits, y)",
+    "a loss of chosen places, too": PAIR + "logits = net(x)\nplaces = y > 3\n"
+    "loss = F.cross_entropy(logits[places], y[places]) + causal_loss(logits, y)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_labels_two_tokens_ahead_may_be_meant(name, engine, checks):
+    _, (one,) = found(UNKNOWN[name], checks, engine)
+    assert (one.level, "twice" in one.finding.text) == ("note", name != "windows")
 
 
 LOADED = """import torch

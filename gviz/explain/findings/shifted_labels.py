@@ -1,4 +1,4 @@
-"""Labels of tokens that are shifted twice: the model learns to predict the token after the next one.
+"""Labels of tokens two places after the input: the model learns to predict the token after the next one.
 
 Idea. A model of tokens gets the tokens up to a place and predicts the next one, so either its input or its labels are
 shifted by one. If the data does that and the loss does it again, the label at place t is the token that the model gets
@@ -9,6 +9,8 @@ Example. ``decoder_input_ids = shift_right(labels)``, and a loss of ``logits[:, 
 
 Limits. Batches that a data loader makes outside of the recording are compared by their elements, if these are known.
 A program that has another loss with the next token, or with one further away, predicts several tokens on purpose.
+Labels that are two places later by one shift may be meant, so that is a note. So are labels that are shifted twice,
+if there is another loss over the same classes, whose labels the recording does not show.
 """
 
 from __future__ import annotations
@@ -104,7 +106,7 @@ def shifted_twice(survey: Survey) -> Iterator[Finding | None]:
             by_line[record.created.stack].append(record)
     if not by_line or not survey.by_op.get("embedding"):
         return
-    origins, pairs = _Origins(survey), list[list[_Pair]]()
+    origins, pairs, others = _Origins(survey), list[list[_Pair]](), list[NodeRecord]()
     for records in by_line.values():
         found = []
         for record in records[:_CALLS]:
@@ -113,9 +115,26 @@ def shifted_twice(survey: Survey) -> Iterator[Finding | None]:
         known = [pair for pair in found if pair is not None]
         if known and len(known) == len(found):
             pairs.append(known)
+        elif not known:
+            others.append(records[0])
+    others += [one for one in survey.ops("gather", "getitem") if _is_likelihood(survey, one)]
     if all(pair.shift == 2 for known in pairs for pair in known):
         for known in pairs:
-            yield _finding(survey, known[0], origins)
+            yield _finding(survey, known[0], origins, others)
+
+
+def _is_likelihood(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether an operation reads log-probabilities by an index, as a loss without a function of its own does."""
+    sources = [*survey.sources(record)]
+    return record.created.requires_grad and len(sources) > 1 and sources[0].op == "log_softmax"
+
+
+def _classes(survey: Survey, record: NodeRecord) -> int:
+    """Return the number of classes of a loss or of log-probabilities."""
+    source = next(survey.sources(record), None)
+    shape = source.shape if source is not None else ()
+    is_in_the_middle = record.op in _LOSSES and len(shape) > 2
+    return shape[1 if is_in_the_middle else -1] if shape else 0
 
 
 # From where elements were copied
@@ -388,18 +407,19 @@ def _matching(ours: Array, theirs: Array, rows: Array, shape: tuple[int, ...]) -
 # What is reported
 
 
-def _finding(survey: Survey, pair: _Pair, origins: _Origins) -> Finding:
+def _finding(survey: Survey, pair: _Pair, origins: _Origins, others: list[NodeRecord]) -> Finding:
     timeline = survey.timeline
-    shifted = _shifted_once(survey, pair, origins)
-    text = titled("the labels of {} are two tokens after the input: shifted twice", label(timeline, pair.loss.node))
-    names = label_at(timeline, pair.labels.record.node), label_at(timeline, pair.indices.record.node)
-    parts = [Finding("target", f"each label is the token that {names[1]} has two places later", pair.indices.record.seq,
-                     pair.indices.record.node, at=survey.at(pair.lookup))]  # fmt: skip
-    fix = "shift once: either the tokens that the model gets or the labels, so that a label is the next token"
+    shifted, node = _shifted_once(survey, pair, origins), label(timeline, pair.loss.node)
+    text = titled("the labels of {} are two tokens after the input", node)
+    input_ = label_at(timeline, pair.indices.record.node)
+    later = f"each label is the token that {input_} has two places later"
+    parts = [Finding("target", later, pair.indices.record.seq, pair.indices.record.node, at=survey.at(pair.lookup))]
+    fix = "if the next token is meant, shift by one: labels[:, 1:] and logits[:, :-1]"
     at = survey.at(pair.loss)
     if shifted is not None:
         once, again = shifted
-        already = f"{label_at(timeline, once.record.node)} is one token after {names[1]} already"
+        text = titled("the labels of {} are two tokens after the input: shifted twice", node)
+        already = f"{label_at(timeline, once.record.node)} is one token after {input_} already"
         parts = [
             Finding("target", already, once.record.seq, once.record.node, at=survey.at(pair.lookup)),
             Finding(
@@ -408,23 +428,58 @@ def _finding(survey: Survey, pair: _Pair, origins: _Origins) -> Finding:
         ]
         fix = "shift once: the loss of all logits and labels, without [:-1] and [1:]"
         at = survey.at(again)
-    suspected = shifted is None
+    elif (by_two := _shifted_by_two(pair, origins)) is not None:
+        one_place = f"{label_at(timeline, by_two.node)} shifts the labels by two in one place"
+        parts.append(Finding("used", one_place, by_two.seq, by_two.node, at=survey.at(by_two)))
+        at = survey.at(by_two)
+    classes = _classes(survey, pair.loss)
+    suspected = shifted is None or any(_classes(survey, one) == classes for one in others)
     return Finding("shifted-twice", text, pair.loss.seq, pair.loss.node, tuple(parts), fix, at, (), suspected)
 
 
-def _shifted_once(survey: Survey, pair: _Pair, origins: _Origins) -> tuple[_Tensor, NodeRecord] | None:
-    """Return the labels before their second shift, and the operation that shifts them."""
-    tensor, again = pair.labels, pair.labels.record
+def _labels_before(pair: _Pair, origins: _Origins) -> Iterator[tuple[_Tensor, _Tensor]]:
+    """Yield the labels of a loss and what they were made from, step by step: the result, and its source."""
+    tensor = pair.labels
     for _ in range(_CALLS * 4):
         inputs = origins.inputs(tensor.record)
         source = inputs[0] if inputs and tensor.record.created.kind == "op" else None
         if source is None or source.made.value is None or "int" not in source.made.value.dtype:
-            return None
+            return
+        yield tensor, source
+        tensor = source
+
+
+def _shifted_by_two(pair: _Pair, origins: _Origins) -> NodeRecord | None:
+    """Return the only operation that shifts the labels, if it does so by two places."""
+    shifts = list[tuple[int, NodeRecord]]()
+    for tensor, source in _labels_before(pair, origins):
+        if tensor.record.op not in _IN_ORDER or source.size != tensor.size:
+            shift = _shift_of(tensor, source)
+            if shift is None:  # copied from elsewhere
+                break
+            shifts += [(shift, tensor.record)] if shift else []
+    return shifts[0][1] if len(shifts) == 1 and shifts[0][0] == 2 else None
+
+
+def _shift_of(result: _Tensor, source: _Tensor) -> int | None:
+    """Return by how many places of the last dimension a slice begins later, or a roll moves; None if unknown."""
+    attrs = dict(result.record.created.attrs)
+    if result.record.op == "roll":
+        return -sum(_numbers(attrs.get("shifts")))
+    if result.record.op not in ("getitem", "narrow", "slice") or result.made.storage != source.made.storage:
+        return None
+    moved, strides = result.made.offset - source.made.offset, source.made.strides or source.shape[-1:] * 2
+    return moved % strides[-2] if len(source.shape) > 1 and strides[-2] else moved
+
+
+def _shifted_once(survey: Survey, pair: _Pair, origins: _Origins) -> tuple[_Tensor, NodeRecord] | None:
+    """Return the labels before their second shift, and the operation that shifts them."""
+    again = pair.labels.record
+    for tensor, source in _labels_before(pair, origins):
         if tensor.record.op not in _IN_ORDER or source.size != tensor.size:
             again = tensor.record
         if source.size == pair.indices.size and source.size <= _MOST:
             rows = np.arange(source.size)
             if _shift(survey, source, pair.loss, pair.indices, pair.lookup, rows, origins) == 1:
                 return source, again
-        tensor = source
     return None
