@@ -17,7 +17,9 @@ for step in range(3):
     ids = torch.randint(1, 9, (4, 7))
     for row in range(4):
         ids[row, 4 + row % 3:] = 0
-    labels = ids.roll(-1, 1).clone()
+    copied = ids.roll(-1, 1)
+    labels = copied.clone()
+    drawn = torch.rand(4, 7) < 0.4
     labels[:, :2] = -100
     scores = out(emb(ids))
     LOSS
@@ -86,7 +88,47 @@ MISTAKES = {
         program("target = ids.roll(-1, 1)\npad = target == 0\n"
                 "losses = F.cross_entropy(scores.transpose(1, 2), target, reduction='none')\n"
                 "loss = (losses * pad).sum() / pad.sum()  #!"),
-        "note", "is 0", "pad = target != 0"),
+        "warning", "is 0", "pad = target != 0"),
+    "the padding of another embedding": (
+        program("target = F.one_hot(ids.roll(-1, 1), 9).argmax(-1)\npad = (target == 0).float()\n"
+                "losses = F.cross_entropy(scores.transpose(1, 2), target, reduction='none')\n"
+                "loss = (losses * pad).sum() / pad.sum()  #!"),
+        "note", "is 0", "pad = (target != 0).float()"),
+    "the padding of a view of the tokens": (
+        program("target, seen = ids[:, 1:], scores[:, :-1]\n"
+                "losses = F.cross_entropy(seen.transpose(1, 2), target, reduction='none')\n"
+                "loss = losses[target == 0].mean()  #!"),
+        "warning", "is 0", ""),
+    "what a validation ignores": (
+        program("with torch.no_grad():\n    F.cross_entropy(scores.flatten(0, 1), copied.flatten(), ignore_index=1)\n"
+                "target = copied.clone()\npad = target == 1\n"
+                "losses = F.cross_entropy(scores.transpose(1, 2), target, reduction='none')\n"
+                "loss = (losses * pad).sum() / pad.sum()  #!"),
+        "note", "is 1", "pad = target != 1"),
+    "rows of the prompt": (
+        program("m = labels == -100\nloss = F.cross_entropy(scores[m], copied[m])  #!"),
+        "warning", "-100", "m = labels != -100"),
+    "places of the prompt": (
+        program("at = (labels.view(-1) == -100).nonzero().squeeze(1)\n"
+                "chosen = scores.view(-1, 9).index_select(0, at)  #!\n"
+                "loss = -chosen.log_softmax(1).gather(1, copied.view(-1)[at][:, None]).mean()"),
+        "warning", "-100", ""),
+    "a prompt of other labels": (
+        program("at = (labels < 0).nonzero(as_tuple=True)\nloss = F.cross_entropy(scores[at], ids[at])  #!").replace(
+            "copied.clone()", "torch.randint(0, 9, (4, 7))"),
+        "note", "below 0", ""),
+    "a selection by a mask in a function": (
+        program("loss = masked_loss(scores, copied, labels)", """
+def masked_loss(scores, target, labels):
+    ignored = labels.eq(-100)
+    picked = torch.masked_select(target, ignored)
+    return F.cross_entropy(scores.masked_select(ignored.unsqueeze(-1)).view(-1, 9), picked)  #!
+"""),
+        "warning", "-100", ""),
+    "losses of the prompt": (
+        program("losses = F.cross_entropy(scores.transpose(1, 2), copied, reduction='none')\n"
+                "prompt = (labels == -100).float()\nloss = (losses * prompt).sum() / prompt.sum()  #!"),
+        "warning", "-100", "prompt = (labels != -100).float()"),
 }  # fmt: skip
 ANSWER = "safe = labels.clamp(min=0)\n" + GATHER
 HEALTHY = {
@@ -113,6 +155,28 @@ HEALTHY = {
     "a sum of the ignored that is only a factor": program(
         ANSWER + "with torch.no_grad():\n    others = (logps * (labels == -100)).sum()\n"
         "loss = -(logps * (labels != -100)).mean() * others"),
+    "rows with labels": program("m = labels != -100\nloss = F.cross_entropy(scores[m], ids[m])"),
+    "rows of the prompt and of the answer": program(
+        "m = labels == -100\n"
+        "loss = 0.1 * F.cross_entropy(scores[m], ids[m]) + F.cross_entropy(scores[~m], ids[~m])"),
+    "rows that a second forward pass is for": program(
+        "un = labels == -100\nloss = F.cross_entropy(scores.transpose(1, 2), labels)\n"
+        "again = out(emb(ids))\nloss = loss + F.cross_entropy(again[un], again.argmax(-1)[un])"),
+    "a language model of masked tokens that are marked": program(
+        "marks = ids.clone()\nmarks[drawn] = -100\nm = marks == -100\nloss = F.cross_entropy(scores[m], ids[m])"
+    ).replace("emb(ids)", "emb(ids.masked_fill(drawn, 1))"),
+    "tokens that are masked by a number": program("m = seen == 1\nloss = F.cross_entropy(scores[m], ids[m])").replace(
+        "scores = out(emb(ids))", "seen = ids.masked_fill(drawn, 1)\n    scores = out(emb(seen))"),
+    "kept tokens of a masked language model": program(
+        "marks = torch.where(drawn, ids, -100)\nun = marks.eq(-100)\n"
+        "loss = F.cross_entropy(scores.transpose(1, 2), marks) + 0.2 * F.cross_entropy(scores[un], ids[un])"
+    ).replace("emb(ids)", "emb(ids.masked_fill(drawn, 1))"),
+    "rows of the class 0": program(
+        "label = ids[:, 1] % 2\nm = label == 0\nfirst = F.cross_entropy(scores[:, 0][m], label[m])\n"
+        "loss = first + F.cross_entropy(scores[:, 0], label)"),
+    "the end of a text and the padding": program(
+        "target = ids.roll(-1, 1)\nlosses = F.cross_entropy(scores.transpose(1, 2), target, reduction='none')\n"
+        "ends = (losses * (target == 0)).mean()\nloss = losses.mean() + ends"),
     "labels without a mask": program("loss = F.cross_entropy(scores.transpose(1, 2), labels)"),
 }  # fmt: skip
 

@@ -8,12 +8,15 @@ Example. ``mask = labels == -100``, ``logps = scores.gather(2, labels.masked_fil
 ``(logps * mask).sum(-1)``: the sum is over the prompt, and every answer has the same.
 
 Limits. The value is known to be ignored if it is below 0, if the program replaces it in the index, or if the loss
-itself ignores it. For the padding of an embedding it may be meant, so that is a note. A mask of several conditions is
-left out.
+itself ignores it. If the targets are another tensor than the labels, as in ``cross_entropy(scores[m], ids[m])``, the
+mask may be meant: in masked language models for example. So it must be the only use of the scores and of the labels,
+and the model must not get the mask. For the padding of an embedding that is a note, unless the targets are tokens of
+that embedding. A mask of several conditions is left out.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -22,7 +25,7 @@ from gviz.explain.edit import Edit, inverted
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.recording_overview import NodeRecord, Survey
-from gviz.explain.tracking import descendants
+from gviz.explain.tracking import ancestors, descendants
 from gviz.values.number_text import number
 
 _NEGATIONS = {"logical_not", "bitwise_not", "invert"}
@@ -32,12 +35,21 @@ _FILLS = {"masked_fill", "where", "setitem", "index_put", "clamp", "clamp_min", 
 """Operations that replace some of the labels before they are an index."""
 
 _OF_INDEX = _CONVERSIONS | _FILLS | {"clone"}
-_OF_LABELS = {"gather", "index", "getitem", "nll_loss", "nll_loss2d", "cross_entropy", "take_along_dim"}
+_CLASS_LOSSES = {"nll_loss", "nll_loss2d", "cross_entropy"}
+_OF_LABELS = _CLASS_LOSSES | {"gather", "index", "getitem", "take_along_dim"}
+_SELECTING = {"index", "getitem", "masked_select", "index_select"}
+_PLACES = {"nonzero", "argwhere", "where"}
+"""Operations that give the places where a mask is true, if the mask is their only input."""
+
+_COPIES = _VIEWS | {"clone", "roll", "index", "index_select", "masked_select", "unbind"}
 _BETWEEN = SAME_NUMBERS | {"neg", "mul", "div", "log", "exp", "sub", "clamp"}
 """Operations between what is looked up for each label and the mask."""
 
 _MOST_BETWEEN = 12
 _MOST_LABELS = 60
+_MOST_USES = 5_000
+_TRIES = 3
+"""The calls of a line that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +77,20 @@ class _Kept:
 
 def keeps_ignored(survey: Survey) -> Iterator[Finding | None]:
     """Yield products with masks that keep only the elements which the labels mark as ignored: each line once."""
-    seen, roots = set[int](), {node for _, event in survey.passes for node, _ in event.roots}
-    for record in survey.ops("mul", "masked_fill", "where", "index", "getitem", "masked_select"):
-        if not record.created.requires_grad or record.created.stack in seen:
+    tries, roots = Counter[int](), {node for _, event in survey.passes for node, _ in event.roots}
+    for record in survey.ops("mul", "masked_fill", "where", *_SELECTING):
+        if not record.created.requires_grad or tries[record.created.stack] >= _TRIES:
             continue
         kept = _kept(survey, record)
         condition = _condition(survey, kept.mask) if kept is not None else None
         if kept is None or condition is None or condition.is_equal != kept.if_true:
             continue
         yield None
-        seen.add(record.created.stack)
-        why = _why_ignored(survey, kept, condition)
+        tries[record.created.stack] += 1
+        why = _why_ignored(survey, kept, condition, roots)
         if why and not roots.isdisjoint(descendants(survey.timeline, record.node)):
-            yield _finding(survey, kept, condition, suspected=why == "padding")
+            tries[record.created.stack] = _TRIES
+            yield _finding(survey, kept, condition, suspected=why in ("padding", "unlabelled"))
 
 
 def _kept(survey: Survey, record: NodeRecord) -> _Kept | None:
@@ -97,9 +110,26 @@ def _kept(survey: Survey, record: NodeRecord) -> _Kept | None:
     if record.op == "masked_fill":
         is_zero = _is_zero(sources[2]) if len(sources) > 2 else attrs.get("value") == 0
         return _Kept(record, tracked, masks[0], if_true=False) if is_zero else None
-    is_selection = len(sources) == 2 and sources[0] is tracked and masks[0].value is not None
-    is_bool = is_selection and masks[0].value is not None and masks[0].value.dtype == "bool"
-    return _Kept(record, tracked, masks[0], if_true=True) if is_bool else None
+    mask = _selecting_mask(survey, record) if sources[0] is tracked else None
+    return _Kept(record, tracked, mask, if_true=True) if mask is not None else None
+
+
+def _selecting_mask(survey: Survey, record: NodeRecord) -> NodeRecord | None:
+    """Return the mask at whose true places a selection reads its first input; None if it is another selection."""
+    found = list[NodeRecord]()
+    for one in list(survey.sources(record))[1:]:
+        place: NodeRecord | None = one
+        for _ in range(_MOST_BETWEEN):
+            if place is None or place.value is None or place.value.dtype == "bool":
+                break
+            inputs = place.created.inputs
+            is_view = place.op in _VIEWS | {"index", "unbind"} or (place.op in _PLACES and len(inputs) == 1)
+            place = next(survey.sources(place), None) if is_view and inputs else None
+        if place is None or place.value is None or place.value.dtype != "bool":
+            return None
+        found.append(place)
+    is_one = record.op in _SELECTING and bool(found) and all(one is found[0] for one in found)
+    return found[0] if is_one else None
 
 
 def _is_mask(record: NodeRecord) -> bool:
@@ -161,7 +191,7 @@ def _looked_up(survey: Survey, kept: _Kept) -> tuple[NodeRecord, NodeRecord] | N
         sources = list(survey.sources(record))
         tracked = next((one for one in sources if one.created.requires_grad), None)
         labels = next((one for one in sources[:0:-1] if one.value is not None and "int" in one.value.dtype), None)
-        if record.op in _OF_LABELS and labels is not None and labels.shape:
+        if _is_of_labels(record) and labels is not None and labels.shape:
             return record, labels
         if record.op not in _BETWEEN or tracked is None:
             return None
@@ -169,27 +199,146 @@ def _looked_up(survey: Survey, kept: _Kept) -> tuple[NodeRecord, NodeRecord] | N
     return None
 
 
-def _why_ignored(survey: Survey, kept: _Kept, condition: _Condition) -> str:
+def _is_of_labels(record: NodeRecord) -> bool:
+    """Return whether an operation looks up a number for each label; a loss may end with the view of its result."""
+    return record.op in _OF_LABELS or "ignore_index" in dict(record.created.attrs)
+
+
+def _looked_up_after(survey: Survey, kept: _Kept) -> tuple[NodeRecord, NodeRecord] | None:
+    """Return the operation that looks up a label for each row that a mask has chosen, and all labels."""
+    waiting = [kept.record]
+    for _ in range(_MOST_BETWEEN):
+        users = [survey.nodes[node] for one in waiting for node in survey.timeline.nodes.users(one.node)]
+        for user in users:
+            for labels in list(survey.sources(user))[1:] if _is_of_labels(user) else ():
+                chosen = labels
+                while _selecting_mask(survey, chosen) is None and chosen.op in _VIEWS and chosen.created.inputs:
+                    chosen = survey.nodes[chosen.created.inputs[0][0]]
+                mask = _selecting_mask(survey, chosen)
+                is_of_classes = chosen.value is not None and "int" in chosen.value.dtype
+                if mask is not None and is_of_classes and _is_same_mask(survey, mask, kept.mask):
+                    return user, next(survey.sources(chosen))
+        waiting = [one for one in users if one.op in _BETWEEN | {"log_softmax", "softmax"}]
+    return None
+
+
+def _is_same_mask(survey: Survey, one: NodeRecord, other: NodeRecord) -> bool:
+    first, second = _condition(survey, one), _condition(survey, other)
+    if first is None or second is None or first.is_equal is not second.is_equal:
+        return False
+    if first.labels is None or second.labels is None:
+        return first.mask is second.mask
+    bases = (_made_from(survey, each, _VIEWS).keys() for each in (first.labels, second.labels))
+    return first.ignored == second.ignored and not next(bases).isdisjoint(next(bases))
+
+
+def _why_ignored(survey: Survey, kept: _Kept, condition: _Condition, roots: set[int]) -> str:
     """Return why the kept elements are surely to be left out; empty if that is not known."""
-    found = _looked_up(survey, kept)
+    found = _looked_up(survey, kept) or _looked_up_after(survey, kept)
     if found is None:
         return ""
     operation, index = found
     chain = _made_from(survey, index, _OF_INDEX)
     if any(_is_filled_alike(survey, one, condition) for one in _fills(survey, chain)):
         return "replaced"
-    if condition.labels is None or _made_from(survey, condition.labels, _VIEWS).keys().isdisjoint(chain):
+    if condition.labels is None:
         return ""
+    if _made_from(survey, condition.labels, _VIEWS).keys().isdisjoint(chain):
+        if condition.ignored >= 0 or not _is_only_use(survey, kept, operation, condition, roots):
+            return ""
+        return _why_unlabelled(survey, kept, condition, index)
     ignore_index = dict(operation.created.attrs).get("ignore_index")
-    if operation.op in ("nll_loss", "nll_loss2d", "cross_entropy"):
+    if ignore_index is not None or operation.op in _CLASS_LOSSES:
         if ignore_index == condition.ignored:
             return "ignored"
     elif condition.ignored < 0:
         return "replaced"
-    paddings = (dict(one.created.attrs).get("padding_idx") for one in survey.ops("embedding"))
-    is_only_use = len([*survey.timeline.nodes.users(kept.loss.node)]) == 1
-    is_padding = condition.ignored >= 0 and len(condition.labels.shape) > 1 and is_only_use
-    return "padding" if is_padding and condition.ignored in paddings else ""
+    return _why_padding(survey, kept, operation, condition, roots)
+
+
+def _why_unlabelled(survey: Survey, kept: _Kept, condition: _Condition, targets: NodeRecord) -> str:
+    """Return why places without a label are not to be learned, if their targets are another tensor.
+
+    The labels may also mark the places that the model does not see: then its input was made with the same mask.
+    """
+    if condition.labels is None:
+        return ""
+    labels, own = _made_from(survey, condition.labels, _OF_INDEX), _made_from(survey, targets, _COPIES)
+    fills = [*_fills(survey, labels), *_writes(survey, labels)]
+    makers = {condition.mask.node, *labels, *(fill.node for fill in fills)}
+    makers |= set(ancestors(survey.timeline, *makers))
+    makers -= {*own, *ancestors(survey.timeline, *own)}
+    shaped = {node for node in makers if node in survey.nodes and survey.nodes[node].shape}
+    if not shaped.isdisjoint(ancestors(survey.timeline, kept.loss.node)):
+        return ""
+    return "erased" if fills and not own.keys().isdisjoint(labels) else "unlabelled"
+
+
+def _writes(survey: Survey, labels: dict[int, NodeRecord]) -> Iterator[NodeRecord]:
+    """Yield the operations that write a number to a part of some labels."""
+    for record in labels.values():
+        users = [survey.nodes[node] for node in survey.timeline.nodes.users(record.node) if node in survey.nodes]
+        parts = [one for one in users if one.op in _VIEWS and _storage(one) == _storage(record)]
+        users += [survey.nodes[node] for one in parts for node in survey.timeline.nodes.users(one.node)]
+        yield from (one for one in users if one.op in ("setitem", "fill") and _storage(one) == _storage(record))
+
+
+def _storage(record: NodeRecord) -> int | None:
+    return record.created.outputs[0].storage if record.created.outputs else None
+
+
+def _why_padding(survey: Survey, kept: _Kept, operation: NodeRecord, condition: _Condition, roots: set[int]) -> str:
+    """Return whether the kept elements are padding, and surely so: their targets are tokens of the same embedding."""
+    if condition.labels is None or condition.ignored < 0 or len(condition.labels.shape) < 2:
+        return ""
+    targets, before = _made_from(survey, condition.labels, _COPIES), set(ancestors(survey.timeline, kept.loss.node))
+    padded = [one for one in targets.values() if dict(one.created.attrs).get("padding_value") == condition.ignored]
+    lookups = [one for one in survey.ops("embedding") if _has(one, "padding_idx", condition.ignored)]
+    losses = [one for one in survey.nodes.values() if _has(one, "ignore_index", condition.ignored)]
+    indices = (list(survey.sources(one))[1:] for one in lookups if one.node in before)
+    is_token = any(not targets.keys().isdisjoint(_made_from(survey, one, _COPIES)) for few in indices for one in few)
+    is_only_use = bool(padded or lookups or losses) and _is_only_use(survey, kept, operation, condition, roots)
+    if is_only_use and (padded or is_token):
+        return "padded"
+    is_used_once = len([*survey.timeline.nodes.users(kept.loss.node)]) == 1
+    return "padding" if is_only_use or (lookups and is_used_once) else ""
+
+
+def _has(record: NodeRecord, name: str, number_: float) -> bool:
+    return dict(record.created.attrs).get(name) == number_
+
+
+def _is_only_use(survey: Survey, kept: _Kept, operation: NodeRecord, condition: _Condition, roots: set[int]) -> bool:
+    """Return whether nothing else of a loss uses the scores behind a selection, or the labels of its mask."""
+    timeline, record, after = survey.timeline, kept.loss, kept.record
+
+    def is_in_a_loss(one: NodeRecord) -> bool:
+        return one.created.requires_grad and not roots.isdisjoint(descendants(timeline, one.node))
+
+    for _ in range(_MOST_BETWEEN):
+        users = [survey.nodes[node] for node in timeline.nodes.users(record.node) if node in survey.nodes]
+        if any(one is not after and is_in_a_loss(one) for one in users):
+            return False
+        source = next((one for one in survey.sources(record) if one.created.requires_grad), None)
+        if source is None or not (record.op in _BETWEEN | {"log_softmax"} or _is_of_labels(record)):
+            break
+        record, after = source, record
+    labels = _made_from(survey, condition.labels, _VIEWS) if condition.labels is not None else {}
+    before = (survey.nodes.get(node) for node in ancestors(timeline, kept.record.node))
+    lines = {one.created.stack for one in before if one is not None and one.created.requires_grad}
+    lines |= {kept.record.created.stack, operation.created.stack}
+    waiting, seen = [*labels], {*labels}
+    while waiting and len(seen) < _MOST_USES:
+        for one in map(survey.nodes.get, timeline.nodes.users(waiting.pop())):
+            if one is None or one.node in seen:
+                continue
+            seen.add(one.node)
+            is_divisor = one.op in ("div", "mul") and not one.shape
+            if not one.created.requires_grad:
+                waiting.append(one.node)
+            elif one.created.stack not in lines and not is_divisor and is_in_a_loss(one):
+                return False
+    return True
 
 
 def _made_from(survey: Survey, record: NodeRecord, through: frozenset[str] | set[str]) -> dict[int, NodeRecord]:
@@ -286,6 +435,8 @@ def _edit(survey: Survey, kept: _Kept, condition: _Condition) -> Edit | None:
         made is not None and compared is not None and (made.path, made.line) == (compared.path, compared.line)
     )
     is_plain = condition.mask.op in ("eq", "ne") and is_on_its_line
+    if any(one.op in _NEGATIONS for one in users):
+        return None
     if is_plain and len(others) == len(users) and name.isidentifier():
         return inverted(timeline, compared, "")
     return None
