@@ -124,7 +124,7 @@ INSIDE = {
         module_times module_costs
         outgoing_gradients contributions findings.alarm findings._nan_operation findings.divergence findings.nan
         findings.returned_gradients findings.error findings.mismatch findings.lost_update findings.module_flag
-        findings.constant_condition findings.recurrent_output
+        findings.constant_condition findings.recurrent_output findings.dropped_result
         findings.no_gradient findings.optimizer_step findings.gradient_clearing findings.opposed_passes
         findings.gradient_clipping findings.loss_scale findings.gradient_accumulation findings.learning_rate
         findings.gradient_sources findings.zero_gradient
@@ -138,7 +138,7 @@ INSIDE = {
         findings.restored_state findings.loaded_state findings.train_eval_mode
         findings.loss_mask findings.attention_mask findings.contrastive findings.prediction_range
         findings.unbounded_loss
-        findings.unread_variable findings.log_scale findings.dropped_result findings.shifted_labels
+        findings.unread_variable findings.log_scale findings.shifted_labels
         findings.early_mean findings.self_comparison
         findings.loss_terms findings.sample_order findings.changed_data findings.noise_target
         findings.custom_function findings.saved_intermediates findings.data_layout findings.checkpoint

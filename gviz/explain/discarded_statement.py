@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gviz.explain.program_text import (
@@ -18,8 +18,10 @@ from gviz.explain.program_text import (
     called_name,
     classes_named,
     is_at,
+    method_class,
     methods_of,
     names_read,
+    names_set,
     statement_at,
 )
 from gviz.source.site import Frame
@@ -200,6 +202,53 @@ def _modules(text: ProgramText) -> set[str]:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute() as value) if _root(value) in found:
                 found.add(name)  # F = nn.functional
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedCall:
+    """A call of a module as a statement of its own: its place and text, and the variable that it might replace.
+
+    `variable` is the only argument, if it is a variable that the function reads afterwards as it was; else it is empty.
+    `owner` is the class whose method has the statement; empty if it is in a function.
+    """
+
+    at: Frame
+    whole: str
+    variable: str
+    owner: str
+
+
+def dropped_call(timeline: Timeline, frames: Sequence[Frame]) -> DroppedCall | None:
+    """Return the innermost call of a module around an operation whose result no variable gets; None if there is none.
+
+    Outside of the ``forward`` of a module a statement may be there for many reasons.
+    """
+    for number, at in enumerate(frames):
+        if number and frames[number - 1].function.rpartition(".")[2] != "forward":
+            return None
+        source = statement_at(timeline, at)
+        match source[1].node if source is not None else None:
+            case ast.Expr(value=ast.Call() as call) if source is not None and is_at(call, at):
+                if _is_intended(*source) or called_name(call).endswith("_") or not source[1].around[1:]:
+                    return None
+                whole = source[0].segment(call) if call.lineno == call.end_lineno else ast.unparse(call)
+                return DroppedCall(at, whole, _replaced(*source, call), method_class(source[1]))
+    return None
+
+
+def _replaced(text: ProgramText, one: Statement, call: ast.Call) -> str:
+    """Return the only argument of a call, if the next statement of the function that has this variable reads it."""
+    function = next((outer for outer in reversed(one.around) if isinstance(outer, FUNCTION_NODES)), None)
+    match call.args, call.keywords:
+        case [ast.Name(id=name)], []:
+            later = [each.node for each in _own_statements(text, function) if each.node.lineno >= one.node.lineno]
+            own = next((nr for nr, node in enumerate(later) if node is one.node), len(later))
+            for node in later[own + 1 :]:
+                if name in names_read(node):
+                    return name
+                if name in names_set(node):
+                    return ""
+    return ""
 
 
 # Statements with another purpose

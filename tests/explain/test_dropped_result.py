@@ -176,3 +176,112 @@ def test_a_line_with_an_effect_or_another_purpose_is_left_out(name, engine, chec
 def test_a_notebook_shows_the_last_result_of_a_cell(last, engine, checks):
     text = f"import torch\nw = torch.ones(3, requires_grad=True)\nw.sum().backward()\n{last}\n"
     assert found(text, checks, engine) == []
+
+
+MODULES = """import torch
+from torch import nn
+torch.manual_seed(0)
+
+
+class Mix(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.scale = nn.Linear(4, 4), nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        x = self.inner(x)
+        return x * self.scale
+
+
+class Both(Mix):
+    def forward(self, x):
+        return super().forward(x), x.mean()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.out, self.norm, self.mix = nn.Linear(3, 4), nn.Linear(4, 2), nn.LayerNorm(4), Mix()
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+        self.narrow, self.rnn, self.both = nn.Linear(4, 1), nn.GRU(4, 4), Both()
+        self.block = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+
+    def forward(self, x):
+        x = self.fc(x)
+        INSIDE
+        return self.out(x)
+
+
+net = Net()
+opt = torch.optim.SGD(USED, lr=0.01)
+for i in range(3):
+    loss = net(torch.randn(5, 3)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+CALLED = {
+    "a norm": ("self.norm(x)  #!", "norm", "self.norm(x)", "x = self.norm(x)"),
+    "a module of the program": ("self.mix(x)  #!", "mix", "self.mix(x)", "x = self.mix(x)"),
+    "a loop over layers": ("for layer in self.layers:\n            layer(x)  #!", "layers", "layer(x)", "x = layer(x)"),
+    "a layer of a list": ("self.layers[0](x)  #!", "layers[0]", "self.layers[0](x)", "x = self.layers[0](x)"),
+    "another shape": ("self.narrow(x)  #!", "narrow", "self.narrow(x)", ""),
+    "a block": ("self.block(x)  #!", "block", "self.block(x)", "x = self.block(x)"),
+    "a tuple of results": ("self.both(x)  #!", "both", "self.both(x)", ""),
+    "two results": ("self.rnn(x)  #!", "rnn", "self.rnn(x)", ""),
+    "the result of another call": ("self.norm(x * 2)  #!", "norm", "self.norm(x * 2)", ""),
+    "a variable that is set again": ("y = x * 2\n        self.norm(y)  #!\n        y = 0", "norm", "self.norm(y)", ""),
+    "two statements on a line": (
+        "y = x * 1; self.norm(y); x = y  #!",
+        "norm",
+        "self.norm(y)",
+        "y = self.norm(y); x = y",
+    ),
+}
+
+
+def not_reached(inside, used, checks, engine):
+    used = f"[*net.fc.parameters(), *net.out.parameters(), *net.{used}.parameters()]" if used else "net.parameters()"
+    text = MODULES.replace("INSIDE", inside).replace("USED", used)
+    return text, [one for one in checks.of_text(text, engine).found if one.finding.kind == "not-reached"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", CALLED)
+def test_a_module_whose_result_is_dropped_is_named_with_the_call(name, engine, checks):
+    inside, used, call, new = CALLED[name]
+    text, ones = not_reached(inside, used, checks, engine)
+    (one,) = ones
+    assert one.level == "warning"
+    assert f"the result of {call} is dropped" in one.finding.text
+    assert len(one.finding.text) <= 80
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert (one.finding.edit is not None) is bool(new)
+    if new:
+        assert new in one.finding.edit.new
+        mended = checks.of_text(one.finding.edit.applied(text), engine)
+        assert [str(each) for each in mended.found if each.finding.kind in ("not-reached", "dropped-result")] == []
+
+
+OTHERWISE = {
+    "a kept result that nothing reads": "y = self.norm(x)",
+    "a call in an argument": "print(self.norm(x).shape)",
+    "a call that may raise": "try:\n            self.norm(x)\n        except ValueError:\n            pass",
+    "two calls": "self.norm(x)\n        y = self.norm(x)",
+    "a list of results": "[layer(x) for layer in self.layers]",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_other_parameters_without_a_path_are_named_without_a_dropped_call(name, engine, checks):
+    _, ones = not_reached(OTHERWISE[name], "", checks, engine)
+    assert "is dropped" not in "".join(one.finding.text for one in ones)
+    assert all(one.finding.edit is None for one in ones)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_call_of_a_module_that_no_optimizer_has_gets_no_edit(engine, checks):
+    _, (one,) = not_reached("self.norm(x)", "mix", checks, engine)
+    assert (one.level, one.finding.edit) == ("note", None)
+    assert "is dropped" in one.finding.text

@@ -14,16 +14,23 @@ out, too, and so are random draws.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from gviz.explain.discarded_statement import APPLY, Discarded, discarded, forward_has_effects
+from gviz.events import OptimizerStepped, ScopeEntered
+from gviz.explain.discarded_statement import APPLY, Discarded, DroppedCall, discarded, dropped_call, forward_has_effects
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Edit, statement_instead
 from gviz.explain.finding import Finding
+from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import DROPOUTS
+from gviz.explain.program_text import classes_named, methods_of
 from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
+from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, shown
 
 _TWINS = frozenset(
@@ -39,6 +46,14 @@ _OTHERS = frozenset(
      "transpose", "permute", "t", "expand", "flip", "roll"}
 ) | DROPOUTS  # fmt: skip
 """Operations whose result is most likely meant to be kept, if what they are applied to is used afterwards."""
+
+_OF_ONE_TENSOR = re.compile(
+    r"\w*Norm\w*|\w*Linear|\w*Conv\w*|\w*Embedding|PReLU|ReLU|GELU|SiLU|Tanh|Dropout|Sequential"
+)
+"""The classes of modules that return one tensor."""
+
+_MOST_CALLS = 20
+"""The most calls of a module that are compared."""
 
 _WITHOUT_EDIT = frozenset({"mul", "div", "add", "sub", "neg", "pow", "abs", "exp", "log", "sqrt", "square"})
 """Arithmetic: the text does not show what its result was meant for."""
@@ -79,6 +94,63 @@ def dropped_results(survey: Survey) -> Iterator[Finding | None]:
     owners = _owners(survey)
     for use in uses.values():
         yield _finding(survey, use, owners)
+
+
+def dropped_module_call(question: Question, users: Sequence[int]) -> Finding | None:
+    """Return the finding about a parameter that is used in a call of a module only whose result is dropped.
+
+    Example. In a block, ``self.norm(x)`` on a line of its own normalizes nothing, and its weight gets no gradient.
+    """
+    timeline = question.timeline
+    calls = [dropped_call(timeline, timeline.info(user).frames) for user in users[:_MOST_CALLS]]
+    call = calls[0] if calls else None
+    if call is None or any(one is None or one.at != call.at for one in calls):
+        return None
+    whole = clipped(call.whole, 30).replace("{", "{{").replace("}", "}}")
+    text = titled(f"{{}} got no gradient: the result of {whole} is dropped", label(timeline, question.node))
+    last = users[0]
+    while followed := timeline.nodes.users(last):
+        last = followed[-1]
+    part = Finding("dropped", f"nothing uses {label_at(timeline, last)}", timeline.nodes.born(last), last, at=call.at)
+    fix, edit = "keep its result, or leave the call out", None
+    is_like = call.variable and _replaces(question, last, call.variable)
+    if is_like and all(_returns_a_tensor(timeline, kind) for kind in _modules_called(timeline, last, call)):
+        assigned = f"{call.variable} = {call.whole}"
+        fix, edit = f"keep its result: {clipped(assigned, 80)}", statement_instead(timeline, call.at, assigned)
+    return Finding("not-reached", text, 0, question.node, (part,), fix, call.at, edit=edit)
+
+
+def _replaces(question: Question, result: int, variable: str) -> bool:
+    """Return whether a result has the shape of what it is made from, and an optimizer has the parameter."""
+    timeline = question.timeline
+    step = next((event for _, event in timeline.select((OptimizerStepped,))), None)
+    if step is None or question.node not in (*step.parameters, *step.skipped):
+        return False
+    made = timeline.info(result).created.first_value
+    for node in ancestors(timeline, result):
+        info = timeline.info(node)
+        if variable in info.names:
+            given = info.created.first_value
+            return given is not None and made is not None and (given.shape, given.dtype) == (made.shape, made.dtype)
+    return False
+
+
+def _modules_called(timeline: Timeline, node: int, call: DroppedCall) -> Iterator[str]:
+    """Yield the classes of the modules that a call ran to make a node, the innermost first."""
+    scopes = {event.scope: event for _, event in timeline.select((ScopeEntered,))}
+    scope = timeline.info(node).created.scope
+    while scope in scopes and scopes[scope].kind != call.owner:
+        yield scopes[scope].kind
+        scope = scopes[scope].parent
+
+
+def _returns_a_tensor(timeline: Timeline, kind: str) -> bool:
+    """Return whether a module surely gives one tensor: a recurrent one gives its state, too."""
+    if _OF_ONE_TENSOR.fullmatch(kind):
+        return True
+    forward = next((methods_of(owner).get("forward") for _, owner in classes_named(timeline, kind)), None)
+    returned = [part.value for part in ast.walk(forward) if isinstance(part, ast.Return)] if forward else []
+    return bool(returned) and all(isinstance(one, ast.Name | ast.Call | ast.BinOp) for one in returned)
 
 
 def _is_of(survey: Survey, record: NodeRecord, statement: Discarded) -> bool:

@@ -50,6 +50,7 @@ from gviz.explain.edit import (
     without_call,
 )
 from gviz.explain.finding import Finding
+from gviz.explain.findings.dropped_result import dropped_module_call
 from gviz.explain.findings.returned_gradients import none_for_input
 from gviz.explain.node_question import Question, node_question
 from gviz.explain.operation_sets import SAME_NUMBERS, STEPPING
@@ -566,6 +567,8 @@ def not_reached(question: Question, text: str, last: NodeInfo) -> Finding:
         text = titled("{} got no gradient: only the derivative of its result is trained", name)
         fix = "nothing, if it is a constant that the derivative does not depend on, as the last bias of an energy is"
         return Finding("not-reached", text, 0, question.node, (used,), fix, innermost(last), suspected=True)
+    if fresh is None and (dropped := dropped_module_call(question, _uses(question))) is not None:
+        return dropped
     if fresh is None:
         fix = (
             _OF_NUMBERS if _takes_numbers(question.timeline, innermost(last)) else "call backward() on a result of that"
