@@ -132,7 +132,7 @@ _CONSEQUENCES = {
     "inverted-mask": ("vanishing", "cancelled", "unchanged"),
     "unbounded-loss": ("exploding", "vanishing"),
     "opposed-passes": ("unchanged",),
-    "early-mean": ("vanishing", "cancelled"),
+    "early-mean": ("vanishing", "cancelled", "unchanged"),
 }
 """By kind: kinds that only show what follows from it, if their tensor lies on its path or in the same model call."""
 

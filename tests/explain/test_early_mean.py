@@ -16,6 +16,7 @@ opt = torch.optim.SGD([*net.parameters(), *value.parameters()], lr=0.1)
 returns = torch.randn(12)
 normal = (returns - returns.mean()) / (returns.std() + 1e-8)
 weights = torch.rand(12) + 0.1
+old, real = torch.rand(12).log(), torch.arange(12).remainder(4).ne(3).float()
 DEF
 for step in range(3):
     out, v = net(x), value(x)
@@ -82,11 +83,48 @@ MISTAKES = {
         "note", "12 numbers", 'F.mse_loss(v[:, 0], returns, reduction="none")'),
     "weights of samples for a loss of classes": (
         program("ce = F.cross_entropy(out, y)\nloss = torch.mean(weights * ce)  #!"), "note", "12 numbers", ""),
+    "a ratio of two means": (
+        program("ratio = (log_probs.mean() - old.mean()).exp()  #!\n"
+                "loss = -torch.min(ratio * returns, ratio.clamp(0.8, 1.2) * returns).mean()"),
+        "note", "one ratio for 12 samples", ""),
+    "a ratio of a mean of differences": (
+        program("ratio = torch.exp((log_probs - old).mean())  #!\nloss = -(ratio * returns).mean()"),
+        "note", "same ratio", "torch.exp(log_probs - old)"),
+    "a clipped ratio and normalized advantages": (
+        program("difference = (log_probs - old).mean()  #!\nratio = difference.clamp(-5, 5).exp()\n"
+                "loss = -torch.minimum(ratio * normal, torch.clip(ratio, 0.8, 1.2) * normal).mean()"),
+        "warning", "adds up to", "difference = log_probs - old"),
+    "a ratio of a masked mean over tokens of all sequences": (
+        program("pair = ((log_probs - old) * real).view(3, 4)\nratio = (pair.sum() / real.sum()).exp()  #!\n"
+                "loss = -(ratio * returns[:3]).mean() + 0 * v.mean()"),
+        "note", "each of", ""),
+    "a quotient of two exponentials": (
+        program("ratio = log_probs.mean().exp() / old.mean().exp()  #!\n"
+                "loss = torch.max(-returns * ratio, -returns * ratio.clamp(0.8, 1.2)).mean()"),
+        "note", "one ratio for 12 samples", ""),
     "returns in a loop": (
         program("mean, loss = log_probs.mean(), 0.0\nfor R in returns:\n    loss = loss - mean * R  #!"),
         "note", "12 products", ""),
 }  # fmt: skip
 HEALTHY = {
+    "a ratio of each sample": program(
+        "ratio = (log_probs - old).exp()\n"
+        "loss = -torch.min(ratio * normal, ratio.clamp(0.8, 1.2) * normal).mean()"),
+    "a ratio of each sequence": program(
+        "ratio = (log_probs - old).view(3, 4).mean(1).exp()\n"
+        "loss = -torch.min(ratio * returns[:3], ratio.clamp(0.9, 1.1) * returns[:3]).mean()"),
+    "a ratio of each sequence for its tokens": program(
+        "ratio = (log_probs - old).view(3, 4).mean(1, keepdim=True).exp()\n"
+        "adv = returns[:3, None].expand(3, 4)\nloss = -torch.min(ratio * adv, ratio.clamp(0.9, 1.1) * adv).mean()"),
+    "the ratios of sequences in a loop": program(
+        "pair, loss = (log_probs - old).view(3, 4), 0.0\nfor each, R in zip(pair, returns[:3]):\n"
+        "    ratio = each.mean().exp()\n    loss = loss - torch.min(ratio * R, ratio.clamp(0.9, 1.1) * R)"),
+    "the ratio of one sequence whose tokens have one advantage": program(
+        "ratio = (log_probs - old).mean().exp()\nloss = -(ratio * torch.full((12,), 0.7)).mean()"),
+    "a divergence of means with a coefficient": program(
+        "loss = -((log_probs - old).exp() * returns).mean() + 0.1 * (log_probs - old).mean().exp()"),
+    "a temperature that is learned": program(
+        "loss = (net.bias.mean().exp() * returns).mean() + F.cross_entropy(out, y)"),
     "each log-probability with its return": program("loss = -(log_probs * normal).sum()"),
     "the return of a whole episode": program("loss = -log_probs.sum() * returns.sum()"),
     "a sum over the dimensions of an action": program(
@@ -132,7 +170,7 @@ def test_a_mean_before_the_weights_is_found(name, engine, checks):
     assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
     assert (one.finding.edit is not None) is bool(mended)
     assert mended in (one.finding.edit.new if one.finding.edit is not None else "")
-    assert {"vanishing", "cancelled"}.isdisjoint(each.finding.kind for each in outcome.found)
+    assert {"vanishing", "cancelled", "unchanged"}.isdisjoint(each.finding.kind for each in outcome.found)
     if mended:
         again = checks.of_text(one.finding.edit.applied(text), engine)
         assert (again.errors, [each for each in again.found if each.finding.kind == "early-mean"]) == ([], [])

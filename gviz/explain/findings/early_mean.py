@@ -5,11 +5,13 @@ number: the loss is the mean of the weights times the mean of the losses, and th
 
 Examples. ``ce = F.cross_entropy(x, y)`` and ``(1 - torch.exp(-ce)) ** 2 * ce`` is no focal loss, as the weight is one
 number for the whole batch. ``(log_probs.mean() * returns).sum()`` does not credit an action with its own return. With
-normalized returns, which add up to 0, the loss and all its gradients are 0.
+normalized returns, which add up to 0, the loss and all its gradients are 0. A ratio of policies
+``(log_probs.mean() - old.mean()).exp()`` is one number for all advantages, too.
 
 Limits. Only weights of data that differ count, as many as the mean has elements or rows. A mask of 0 and 1 is left out:
-it selects what is added up. The product of two sums may be meant, as the return of a whole episode is, so this is a
-note, unless the weights add up to 0 or the program takes a mean of the product that is one number already.
+it selects what is added up. A ratio for each sequence, as the one of GSPO, is right. The product of two sums may be
+meant, as the return of a whole episode is, so this is a note, unless the weights add up to 0 or the program takes a
+mean of the product that is one number already.
 """
 
 from __future__ import annotations
@@ -32,6 +34,10 @@ from gviz.values.value import Value
 _ADDING = {"add", "sub", "rsub", *LISTS}
 _CARRYING = {"sum", "mean", "mul", "div", "neg", "expand", "to", "float", *RESHAPING}
 """Operations whose result is a multiple of their tracked input, a sum of its elements, or the same numbers."""
+
+_LIMITING = {"minimum", "min", "maximum", "max", "clamp", "clamp_min", "clamp_max"}
+_OF_RATIO = {"sub", "rsub", "add", "neg", "mul", "div", *_LIMITING}
+"""Operations between a mean of log-probabilities and the ratio that is made from it."""
 
 _LOSSES = {
     "nll_loss", "nll_loss2d", "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss",
@@ -76,7 +82,11 @@ def early_means(survey: Survey) -> Iterator[Finding | None]:
         for product, is_averaged in _products(survey, record):
             if product.created.stack in seen:
                 continue
-            finding = _focal(survey, product, is_averaged=is_averaged) or _weighted(survey, product)
+            finding = (
+                _focal(survey, product, is_averaged=is_averaged)
+                or _weighted(survey, product)
+                or _ratio(survey, product, seen)
+            )
             if finding is not None:
                 seen.add(product.created.stack)
                 yield finding
@@ -95,7 +105,7 @@ def _products(survey: Survey, root: NodeRecord) -> Iterator[tuple[NodeRecord, bo
         record, is_averaged = waiting.pop()
         if record.op == "mul":
             yield record, is_averaged
-        if record.op not in _ADDING and record.op not in _CARRYING:
+        if record.op not in _ADDING | _CARRYING | _LIMITING:
             continue
         for source in survey.sources(record):
             if source.node not in seen and source.created.requires_grad:
@@ -291,6 +301,86 @@ def _without_mean(
         return without_method(timeline, at, mean.record.op) or without_call(timeline, at, mean.record.op)
     function = called_function(timeline, at)
     return with_keyword(timeline, at, function, "reduction", '"none"') if function in _LOSSES else None
+
+
+# A ratio of two policies that is one number for all samples
+
+
+def _ratio(survey: Survey, product: NodeRecord, seen: set[int]) -> Finding | None:
+    """Return the finding about advantages that all meet the exponential of one mean of log-probabilities.
+
+    The product with the clipped ratio has the same mean, which is reported once.
+    """
+    sources = list(survey.sources(product))
+    if len(sources) != 2:
+        return None
+    tracked, weights = sorted(sources, key=lambda one: not one.created.requires_grad)
+    if not tracked.created.requires_grad or _size(tracked) != 1 or weights.shape != product.shape:
+        return None
+    exponential = _through(survey, tracked, "exp") if _are_weights(weights) else None
+    mean = _ratio_mean(survey, exponential) if exponential is not None else None
+    if exponential is None or mean is None or not _fit(mean, tracked, weights) or mean.record.created.stack in seen:
+        return None
+    seen.add(mean.record.created.stack)
+    return _ratio_finding(survey, product, mean, exponential, weights)
+
+
+def _through(survey: Survey, record: NodeRecord, op: str) -> NodeRecord | None:
+    """Return the operation with a name from which a number comes through limits and factors."""
+    for _ in range(_MOST_BETWEEN):
+        if record.op == op:
+            return record
+        source = next((one for one in survey.sources(record) if one.created.requires_grad), None)
+        if source is None or record.op not in _OF_RATIO | _CARRYING:
+            return None
+        record = source
+    return None
+
+
+def _ratio_mean(survey: Survey, exponential: NodeRecord) -> _Mean | None:
+    """Return the mean of tracked log-probabilities in an exponential; None if there are several, or another sum.
+
+    The exponential of a sum over samples is not meant as a ratio of policies, but one over the dimensions of an action
+    or over tokens may be.
+    """
+    record, is_divided = exponential, False
+    for _ in range(_MOST_BETWEEN):
+        tracked = [one for one in survey.sources(record) if one.created.requires_grad]
+        if len(tracked) != 1:
+            return None
+        record = tracked[0]
+        if record.op == "mean" or (record.op == "sum" and is_divided):
+            return _mean_of(survey, record)
+        if record.op not in _OF_RATIO | {"view", "reshape", "squeeze"}:
+            return None
+        is_divided |= record.op == "div"
+    return None
+
+
+def _ratio_finding(
+    survey: Survey, product: NodeRecord, mean: _Mean, exponential: NodeRecord, weights: NodeRecord
+) -> Finding:
+    timeline, count = survey.timeline, prod(mean.shape)
+    text = titled(f"{{}} is one ratio for {count} samples, not one for each", label(timeline, exponential.node))
+    each = f"{label_at(timeline, mean.record.node)} takes the mean of {shape_text(mean.shape)} before"
+    same = f"{each}: each of {label(timeline, weights.node)} meets the same ratio"
+    parts = [Finding("term", same, mean.record.seq, mean.record.node, at=survey.at(mean.record))]
+    stats = weights.value.statistics() if weights.value is not None else None
+    adds_to_nothing = stats is not None and abs(stats.mean) <= _NOTHING * stats.rms
+    if adds_to_nothing and stats is not None:
+        nothing = f"{label_at(timeline, weights.node)} adds up to {number(stats.mean * _size(weights), 2)}"
+        parts.insert(0, Finding("sum", f"{nothing}, so the product has almost no gradient", weights.seq, weights.node))
+    at, numbers = survey.at(mean.record), (Number("elements", count, mean.record.seq),)
+    fix = "the ratio of each sample, (log_probs - old).exp(), and the mean of the products at the end"
+    is_difference = mean.source is not None and mean.source.op == "sub" and len(mean.source.created.inputs) == 2
+    is_single = is_difference and mean.shape == weights.shape
+    edit = None
+    if is_single and len([*timeline.nodes.users(mean.record.node)]) == 1:
+        edit = without_method(timeline, at, mean.record.op) or without_call(timeline, at, mean.record.op)
+    return Finding(
+        "early-mean", text, product.seq, product.node, tuple(parts), fix, at, numbers,
+        suspected=not adds_to_nothing, edit=edit,
+    )  # fmt: skip
 
 
 # The same in a loop: a product of the mean with each of the numbers, one after the other
