@@ -71,6 +71,20 @@ MISTAKES = {
         "warning", "the same computation", ""),
     "an output and its copy": (
         program("same = F.smooth_l1_loss(out, out.detach())  #!\n" + CE + "same"), "note", "out", ""),
+    "an anchor as its own positive": (
+        program("away = F.triplet_margin_loss(out, out, out.roll(1, 0), margin=2.0)  #!\n" + CE + "away"),
+        "warning", "anchor and positive are", ""),
+    "a module of triplets": (
+        program("away = triplets(out, out, out.roll(1, 0))  #!\n" + CE + "0.5 * away",
+                "triplets = nn.TripletMarginLoss(margin=2.0)"), "warning", "anchor and positive are", ""),
+    "a contrastive loss of one view": (
+        program("d = (out - out).norm(dim=1)  #!\nfar = (out - out.roll(1, 0)).norm(dim=1)\n" + CE +
+                "(d.pow(2) + F.relu(3 - far).pow(2)).mean()"),
+        "note", "both operands are", ""),
+    "a hinge by hand": (
+        program("near = (out - out).pow(2).sum(1)  #!\nfar = (out - out.roll(1, 0)).pow(2).sum(1)\n" + CE +
+                "torch.clamp(near - far + 9.0, min=0).mean()"),
+        "note", "both operands are", ""),
     "a follower that is the model itself": (
         program("with torch.no_grad():\n    slow = follower(x)  #!\n" + CE + "F.mse_loss(out, slow)",
                 "follower = student"),
@@ -78,6 +92,20 @@ MISTAKES = {
 }  # fmt: skip
 KL = "F.kl_div(F.log_softmax(out, 1), F.softmax(goal, 1), reduction='batchmean')"
 HEALTHY = {
+    "a triplet of another sample": program(
+        CE + "F.triplet_margin_loss(out, out.roll(3, 0), out.roll(1, 0), margin=2.0)"),
+    "a class of one sample that is its own positive": program(
+        "at = torch.tensor([3, 4, 5, 0, 1, 2, 9, 10, 8, 6, 7, 11])\n" + CE
+        + "F.triplet_margin_loss(out, out[at], out.roll(1, 0), margin=2.0)"),
+    "triplets of rows of which one is its own positive": program(
+        CE + "sum(F.triplet_margin_loss(out[a], out[p], out[n], margin=2.0) for a, p, n in ((0, 0, 1), (1, 4, 0)))"),
+    "triplets of lists of which one has the anchor": program(
+        "rows = [out[:4], out[4:8], out[8:]]\n" + CE +
+        "sum(F.triplet_margin_loss(rows[0], each, rows[2], margin=2.0) for each in rows[:2])"),
+    "two draws of a dropout in triplets": program(
+        CE + "F.triplet_margin_loss(drop(out), drop(out), out.roll(1, 0), margin=2.0)"),
+    "a straight-through gradient in a norm": program(CE + "(goal - (out - (out - out.round()).detach())).norm()"),
+    "a distance of every pair": program(CE + "F.relu(1 - (out[:, None] - out[None]).norm(dim=2)).mean()"),
     "a student and a teacher": program(CE + KL),
     "a follower that begins as a copy": program(
         "with torch.no_grad():\n    slow = average(x)\n" + CE + "F.mse_loss(out, slow)"),

@@ -4,10 +4,12 @@ Idea. Two tensors are the same if they are one node, or if the same operations m
 divergence, an error or a difference of the two is 0 whatever the parameters are, and so is its gradient.
 
 Example. A distillation with ``soft = F.log_softmax(teacher_logits / T)`` and ``target = F.softmax(teacher_logits / T)``
-compares the teacher with the teacher. The loss still falls, because of its other term.
+compares the teacher with the teacher. The loss still falls, because of its other term. In ``triplet_margin_loss(z, z,
+negative)`` the anchor is its own positive, so that the loss only drives samples apart.
 
 Limits. Random operations make other numbers each time, so they are never the same. ``x - x.detach()`` is left out: its
-value is 0, but not its gradient. If the operands are trained, the term may be a placeholder, so that is a note.
+value is 0, but not its gradient. If the operands are trained, the term may be a placeholder, so that is a note, but not
+for an anchor and its positive.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Edit, renamed_variable
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import DRAWS, DROPOUTS, LISTS, RESHAPING
+from gviz.explain.program_text import called_function
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
@@ -28,12 +31,12 @@ from gviz.values.value import Stats
 
 _CARRYING = {
     "add", "sub", "rsub", "mul", "div", "neg", "sum", "mean", "pow", "square", "abs", "sqrt", "clone", "to", "float",
-    "where", *LISTS, *RESHAPING,
+    "where", "norm", "linalg_vector_norm", "clamp", "clamp_min", "relu", *LISTS, *RESHAPING,
 }  # fmt: skip
 """Operations between a comparison and the loss."""
 
 _ERRORS = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "cosine_embedding_loss", "cosine_similarity"}
-_EVEN = {"pow", "square", "abs"}
+_EVEN = {"pow", "square", "abs", "norm", "linalg_vector_norm"}
 """Functions whose slope at 0 is 0, or that have their minimum there."""
 
 _SAME = {"detach", "clone", "alias", "contiguous"}
@@ -140,10 +143,17 @@ def _is_of_itself(survey: Survey, pair: _Pair, keys: _Keys) -> bool:
     ):
         return False
     alike = [each for each in survey.by_op[pair.record.op] if each.created.stack == pair.record.created.stack]
+    if pair.one is pair.other and _is_of_triplets(survey, pair.record, survey.at(pair.record)):
+        # each call has a difference to the negative, too, and that of both distances, on its line
+        hinges = [each for each in survey.ops("clamp_min") if each.created.stack == pair.record.created.stack]
+        alike = [each for each in alike if len(each.created.inputs) == 2 and len({*each.created.inputs}) == 1]
+        return len(alike) == len(hinges)
     is_one_node = _origin(survey, pair.one) is _origin(survey, pair.other)
     known = [stats for each in alike[-_MOST_ALIKE:] if (stats := _stats(each)) is not None]
     end = 1.0 if pair.record.op == "cosine_similarity" else 0.0
-    is_always = all(_is_near(number, end, one.rms) for each in known for number in (each.min, each.max, each.mean))
+    is_always = bool(known) and all(
+        _is_near(number, end, one.rms) for each in known for number in (each.min, each.max, each.mean)
+    )
     return is_always and (is_one_node or (len(alike) >= _FEWEST and not _is_step_between(survey, pair)))
 
 
@@ -246,7 +256,8 @@ def _finding(survey: Survey, root: NodeRecord, pair: _Pair) -> Finding:
     is_trained = pair.one.created.requires_grad or pair.other.created.requires_grad
     always = "always 1" if pair.record.op == "cosine_similarity" else "always 0"
     one, other = label_at(timeline, pair.one.node), label_at(timeline, pair.other.node)
-    operands = f"both operands are {one}"
+    is_triplet = pair.record.op == "sub" and _is_of_triplets(survey, pair.record, compared)
+    operands = f"{'anchor and positive' if is_triplet else 'both operands'} are {one}"
     if pair.one is not pair.other:
         made = f"made from {label(timeline, origin.node)}" if is_one_node else "the same computation"
         operands = f"{one} and {other} are both {made}"
@@ -254,18 +265,31 @@ def _finding(survey: Survey, root: NodeRecord, pair: _Pair) -> Finding:
     at = compared
     if not is_one_node or doubtful not in (origin, *_copies(survey, origin)):
         at = _line_in(survey, doubtful, compared) or compared
-    part = Finding(
-        "operand", f"{operands}: it is {always}, and trains nothing", pair.record.seq, pair.one.node, at=compared
+    trains = (
+        "their distance is always 0: no samples are drawn together"
+        if is_triplet
+        else f"it is {always}, and trains nothing"
     )
+    part = Finding("operand", f"{operands}: {trains}", pair.record.seq, pair.one.node, at=compared)
     fix = "the output of the model that is trained as one of the two operands"
     if is_trained:  # a reference that is the model itself, or memory of it
         fix = (
             "another tensor as one of the two; a reference must be a copy: copy.deepcopy(model), or p.detach().clone()"
         )
+    if is_triplet:
+        fix = "another sample with the same label as the positive, or another view of the anchor"
+    suspected = is_trained and not (is_triplet and pair.one is pair.other)
     edit = _edit(survey, root, origin, at) if is_one_node and not is_trained else None
     return Finding(
-        "self-comparison", text, pair.record.seq, pair.record.node, (part,), fix, at, suspected=is_trained, edit=edit
+        "self-comparison", text, pair.record.seq, pair.record.node, (part,), fix, at, suspected=suspected, edit=edit
     )
+
+
+def _is_of_triplets(survey: Survey, record: NodeRecord, at: Frame | None) -> bool:
+    """Return whether a difference is a part of a triplet loss: of the function, or of the module."""
+    scope = survey.scopes.get(record.created.scope)
+    is_module = scope is not None and scope.kind.startswith("TripletMargin")
+    return is_module or called_function(survey.timeline, at).startswith("triplet_margin")
 
 
 def _copies(survey: Survey, origin: NodeRecord) -> list[NodeRecord]:
