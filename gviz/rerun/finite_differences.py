@@ -342,14 +342,15 @@ class Probe:
         """The largest incoming gradient."""
         return max((float(np.abs(seed).max(initial=0.0)) for seed in self.seeds if seed is not None), default=0.0)
 
-    def gives_on(self, slot: int) -> bool:
-        """Return whether it only returns an input unchanged, whatever the values of all inputs."""
+    def inputs_given_on(self) -> list[int]:
+        """Return the input that each output is, unchanged, whatever the values of all inputs; empty if it does more."""
         others = [0.3 - 1.7 * array if array.dtype.kind == "f" else array for array in self.arrays]
         try:
             gave = self._outputs(others)
         except GvizError:  # it accepts only numbers like the recorded ones
-            return False
-        return len(gave) == 1 and np.array_equal(gave[0], others[slot])
+            return []
+        slots = [next((nr for nr, one in enumerate(others) if np.array_equal(each, one)), -1) for each in gave]
+        return slots if -1 not in slots else []
 
     def slopes(self, slots: Sequence[int], places: Sequence[int], step: float) -> Array:
         """Return the changes of the weighted outputs per unit move of an element: down and up, shape ``(elements, 2)``.

@@ -80,10 +80,19 @@ def _is_hooked(timeline: Timeline, node: int) -> bool:
 def _identity_surrogate(operation: Probe, compared: Sequence[GradientCheck]) -> str:
     """Return the kind of a function that returns an input unchanged: it exists for its backward, for example to reverse
     it.
+
+    If it returns several inputs, it may also send the gradient of one to another by mistake. So it must reverse all
+    that differ.
     """
-    position = next((slot for slot in range(len(operation.arrays)) if operation.gives_on(slot)), None)
-    if position is None:
+    positions = operation.inputs_given_on()
+    if len(positions) > 1:
+        differing = [one for one in compared if one.differs.any()]
+        changes = {_change_of(one.recorded, one.differences) for one in differing if one.position in positions}
+        is_of_all = all(one.position in positions for one in differing)
+        return REVERSAL if is_of_all and changes == {REVERSAL} else ""
+    if not positions:
         return ""
+    (position,) = positions
     if any(one.position != position and one.differs.any() for one in compared):
         return REPLACED
     return next((_change_of(one.recorded, one.differences) for one in compared if one.position == position), "")

@@ -623,6 +623,20 @@ print(loss)
     "a reversal": (
         REVERSAL.replace("SENT", "-g * ctx.scale").replace("CALL", "GradReverse.apply(net(torch.randn(5, 3)), 0.5)"),
         BOTH),
+    "a reversal by another name": (
+        REVERSAL.replace("SENT", "-ctx.scale * g").replace("GradReverse", "DannGRL")
+        .replace("CALL", "DannGRL.apply(net(torch.randn(5, 3)), 0.5)"), BOTH),
+    "a flip of the gradient": (
+        REVERSAL.replace("SENT", "-g").replace("GradReverse", "FlipGradient").replace("x.view_as(x)", "x * 1")
+        .replace("CALL", "FlipGradient.apply(net(torch.randn(5, 3)), 0.5)"), BOTH),
+    "a copy whose gradient is turned round": (
+        REVERSAL.replace("SENT", "g.neg() * ctx.scale").replace("GradReverse", "Adversary")
+        .replace("x.view_as(x)", "x.clone()").replace("CALL", "Adversary.apply(net(torch.randn(5, 3)), 0.5)"), BOTH),
+    "a reversal of two tensors": (
+        REVERSAL.replace("SENT, None", "-g, -h").replace("GradReverse", "FlipBoth").replace("ctx, g)", "ctx, g, h)", 1)
+        .replace("x.view_as(x)", "x.view_as(x), scale.view_as(scale)")
+        .replace("ctx.scale = scale", "pass")
+        .replace("CALL", "sum(FlipBoth.apply(net(torch.randn(5, 3)), net(torch.randn(5, 3))))"), BOTH),
     "a reversal by a negative number": (
         REVERSAL.replace("SENT", "g * ctx.scale").replace("CALL", "GradReverse.apply(net(torch.randn(5, 3)), -0.5)"),
         BOTH),

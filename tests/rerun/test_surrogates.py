@@ -107,6 +107,27 @@ def test_a_gradient_that_no_factor_made_is_replaced(torch, tmp_path):
         assert found == (True, REPLACED)
 
 
+def pair_kind(torch, tmp_path, backward):
+    """What the backward of a function is taken for that gives two inputs on."""
+    members = {"forward": staticmethod(lambda ctx, a, b: (a.view_as(a), b.view_as(b))), "backward": backward}
+    mine = type("Mine", (torch.autograd.Function,), members)
+    with gviz.record(tmp_path / "t.gviz", force=True):
+        torch.manual_seed(1)
+        one, other = mine.apply(*(torch.randn(40, requires_grad=True) * 1.5 for _ in range(2)))
+        (one * torch.randn(40) + other * torch.randn(40)).sum().backward()
+    timeline = gviz.load(tmp_path / "t.gviz")
+    node = next(node for node in timeline.nodes if timeline.info(node).op.name == "Mine")
+    return surrogate_kind(timeline, node, len(timeline), check_gradients(timeline, node, len(timeline)))
+
+
+def test_two_inputs_that_are_given_on_may_be_reversed_but_not_exchanged(torch, tmp_path):
+    assert pair_kind(torch, tmp_path, staticmethod(lambda ctx, g, h: (-g, -0.5 * h))) == REVERSAL
+    assert pair_kind(torch, tmp_path, staticmethod(lambda ctx, g, h: (-g, h))) == REVERSAL
+    assert pair_kind(torch, tmp_path, staticmethod(lambda ctx, g, h: (h, g))) == ""
+    assert pair_kind(torch, tmp_path, staticmethod(lambda ctx, g, h: (-h, -g))) == ""
+    assert pair_kind(torch, tmp_path, staticmethod(lambda ctx, g, h: (g / 2, h))) == ""
+
+
 def test_the_input_that_is_given_on_is_what_counts(torch, tmp_path):
     forward, backward = (lambda a, b: b.view_as(b)), (lambda g, a, b: (g * 0, -g))
     assert kind_of(torch, tmp_path, forward, backward, 2) == (True, REVERSAL)
