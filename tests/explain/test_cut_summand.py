@@ -96,3 +96,49 @@ def test_a_term_whose_gradient_the_optimizer_adds_is_no_warning(engine, checks):
     outcome = checks.of_text(program(term, decayed), engine)
     assert [str(one) for one in outcome.found if one.level != "note"] == []
     assert "cut-summand" in {one.finding.kind for one in outcome.found}
+
+
+REFERENCES = {
+    "old log-probabilities in an estimate of a divergence": "with torch.no_grad():\n    old = F.logsigmoid(net(x))\n"
+    "ratio = F.logsigmoid(net(x)) - old\nterm = (ratio.exp() - 1 - ratio).mean()",
+    "the same in one line": "with torch.no_grad():\n    old = F.logsigmoid(net(x))\nnew = F.logsigmoid(net(x))\n"
+    "term = ((new - old).exp() - 1 - (new - old)).mean()",
+    "old values that are detached": "old = F.logsigmoid(net(x)).detach()\nnew = F.logsigmoid(net(x * 1.1))\n"
+    "term = ((old - new).exp() - 1 - (old - new)).mean()",
+    "an output and the one before": "with torch.no_grad():\n    old = net(x)\nterm = (net(x) - old).mean()",
+    "a number with another gradient": "shown, y2 = net(x).abs().mean(), net(x).pow(2).mean()\n"
+    "term = shown.detach() + (y2 - y2.detach())",
+    "the gradient first": "shown, y2 = net(x).abs().mean(), net(x).pow(2).mean()\n"
+    "term = (y2 - y2.detach()) + shown.detach()",
+    "without brackets": "shown, y2 = net(x).abs().mean(), net(x).pow(2).mean()\n"
+    "term = y2 + shown.detach() - y2.detach()",
+    "subtracted first": "shown, y2 = net(x).abs().mean(), net(x).pow(2).mean()\n"
+    "term = shown.detach() - y2.detach() + y2",
+    "a multiple": "shown, y2 = net(x).abs().mean(), net(x).pow(2).mean()\n"
+    "term = shown.detach() + 0.5 * (y2 - y2.detach())",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", REFERENCES)
+def test_a_reference_and_a_number_with_another_gradient_are_left_out(name, engine, checks):
+    outcome = checks.of_text(program(REFERENCES[name]), engine)
+    assert outcome.errors == []
+    assert [str(one) for one in outcome.found if one.finding.kind == "cut-summand"] == []
+
+
+CUT = {
+    "a term next to another": "term = net(x).pow(2).mean() + net(x).abs().mean().detach()",
+    "a sum with its own part": "y2 = net(x).pow(2).mean()\nterm = y2 + net(x).abs().mean().detach() + y2.detach()",
+    "a number that is subtracted": "with torch.no_grad():\n    base = net(x).abs().mean()\n"
+    "term = net(x).pow(2).mean() - base",
+    "two results that are added": "with torch.no_grad():\n    other = net(x * 2)\nterm = (net(x) + other).mean()",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", CUT)
+def test_other_terms_without_a_gradient_are_notes(name, engine, checks):
+    outcome = checks.of_text(program(CUT[name]), engine)
+    assert outcome.errors == []
+    assert {one.level for one in outcome.found if one.finding.kind == "cut-summand"} == {"note"}

@@ -40,8 +40,11 @@ def cut_summand(survey: Survey) -> Iterator[Finding | None]:
         yield None
         for record, others in _untracked_summands(survey, root):
             lost = _cut_of_term(survey, record, others)
-            if lost:
-                yield _summand_finding(survey, root, record, lost)
+            finding = _summand_finding(survey, root, record, lost) if lost else None
+            if finding is not None and finding.suspected:
+                is_old = any(_is_of_same_function(survey, record, one) for one in others)
+                finding = None if is_old or _is_in_straight_through(survey, record) else finding
+            yield finding
 
 
 def _untracked_summands(survey: Survey, root: NodeRecord) -> Iterator[tuple[NodeRecord, list[NodeRecord]]]:
@@ -82,6 +85,66 @@ def _cut_of_term(survey: Survey, record: NodeRecord, others: list[NodeRecord]) -
     cut = next((node for node in lost if not survey.optimized.isdisjoint(ancestors(timeline, node))), 0)
     cut = cut or next((node for node in before if _is_taken_gradient(timeline, node)), 0)
     return cut or next((node for node in before if _has_trained_numbers(survey, node)), 0)
+
+
+def _is_of_same_function(survey: Survey, record: NodeRecord, other: NodeRecord) -> bool:
+    """Return whether several numbers are the difference of a tracked term to one made like it, from one parameter.
+
+    It is the reference that a new result is compared with, such as the log-probabilities of the old policy.
+    """
+    if record.shape != other.shape or record.value is None or record.value.size < 2:
+        return False
+    users = (survey.nodes.get(node) for node in survey.timeline.nodes.users(record.node))
+    if not any(one is not None and one.op == "sub" and other in survey.sources(one) for one in users):
+        return False
+    alike = [survey.unwrapped(one) for one in (record, other)]
+    while alike[0].op == "detach" and (source := next(survey.sources(alike[0]), None)) is not None:
+        alike[0] = survey.unwrapped(source)
+    ops = [{"addmm": "linear", "log_sigmoid": "logsigmoid"}.get(one.op, one.op) for one in alike]
+    trained = (survey.optimized.intersection(ancestors(survey.timeline, one.node)) for one in alike)
+    return ops[0] == ops[1] and not next(trained).isdisjoint(next(trained))
+
+
+def _is_in_straight_through(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a sum has a tensor and also the tensor without its gradient, with the opposite sign.
+
+    Then the gradient is that of the tensor, and the number of the sum is that of the others: ``x.detach() + (y -
+    y.detach())``, in any order.
+    """
+    top = record
+    for _ in range(_MOST_SUMMANDS):
+        users = (survey.nodes.get(node) for node in survey.timeline.nodes.users(top.node))
+        user = next((one for one in users if one is not None and _is_sum(survey, one)), None)
+        if user is None:
+            break
+        top = user
+    signs: dict[int, int] = {}
+    waiting, seen = [(top, 1)], 0
+    while waiting and seen < _MOST_SUMMANDS:
+        one, sign = waiting.pop()
+        seen += 1
+        source = next(survey.sources(one), None)
+        if one.op == "detach" and not one.created.requires_grad and source is not None:
+            if signs.get(source.node) == -sign:
+                return True
+            signs[-source.node] = sign
+        else:
+            if signs.get(-one.node) == -sign:
+                return True
+            signs[one.node] = sign
+        if _is_sum(survey, one):
+            sources = list(survey.sources(one))
+            is_minus = {"sub": -1, "rsub": -1, "neg": -1}.get(one.op, 1)
+            factors = [1, is_minus] if one.op == "sub" else [is_minus, 1]
+            waiting += [(each, sign * factors[min(nr, 1)]) for nr, each in enumerate(sources)]
+    return False
+
+
+def _is_sum(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether an operation adds tensors, or is a multiple of one."""
+    sources = list(survey.sources(record))
+    shaped = [one for one in sources if "number" not in dict(one.created.attrs)]
+    return record.op in ("add", "sub", "rsub") or (record.op in ("mul", "div", "neg") and len(shaped) == 1)
 
 
 _FROM_ARRAYS = {"from_numpy", "tensor", "as_tensor", "FloatTensor", "Tensor"}
