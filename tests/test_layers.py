@@ -124,8 +124,8 @@ INSIDE = {
         module_times module_costs
         outgoing_gradients contributions findings.alarm findings._nan_operation findings.divergence findings.nan
         findings.returned_gradients findings.error findings.mismatch findings.lost_update findings.module_flag
-        findings.constant_condition findings.recurrent_output findings.dropped_result
-        findings.no_gradient findings.optimizer_step findings.gradient_clearing findings.opposed_passes
+        findings.constant_condition findings.recurrent_output findings.dropped_result findings.no_gradient
+        findings.copied_model findings.optimizer_step findings.gradient_clearing findings.opposed_passes
         findings.gradient_clipping findings.loss_scale findings.gradient_accumulation findings.learning_rate
         findings.gradient_sources findings.zero_gradient
         findings.value_sources findings.in_place findings.second_backward findings.group_softmax

@@ -19,6 +19,7 @@ from gviz.events import (
 from gviz.explain.display_names import innermost, label
 from gviz.explain.finding import Finding, whole
 from gviz.explain.finding_kinds import BY_NAME, KINDS, Kind
+from gviz.explain.findings.copied_model import parameter_copies
 from gviz.explain.grad_history import is_zero
 from gviz.explain.parameter_updates import idle_parameters, steps_by
 from gviz.explain.program_errors import all_failures
@@ -204,6 +205,7 @@ def findings(timeline: Timeline) -> Iterator[Finding | WorkProgress]:
     errors = list(map(why_failure, all_failures(survey.timeline)))
     yield from errors
     reported = {(one.kind, one.node) for error in errors for one in whole(error)}
+    copies = parameter_copies(timeline, survey.end) if not timeline.failures else None
     searches = [("leaves", _leaf_findings), *((kind.name, kind.find) for kind in KINDS if kind.find is not None)]
     for number, (name, find) in enumerate(searches, 1):
         far = WorkProgress(f"checking: {name.replace('-', ' ')},", number, len(searches))
@@ -211,8 +213,14 @@ def findings(timeline: Timeline) -> Iterator[Finding | WorkProgress]:
         for one in find(survey):
             if one is None:
                 yield far
+            elif copies is not None and one.kind in _OF_COPIES and one.node in copies:
+                continue  # the finding about the copied model is the cause
             elif (one.kind, one.node) not in reported:
                 yield one
+
+
+_OF_COPIES = frozenset(["never-stepped", "unused", "not-reached", "not-cleared", "unchanged", "cut"])
+"""Kinds that show what follows if the gradient goes to a copy of a model, of the copy's parameters or the model's."""
 
 
 def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
@@ -243,7 +251,8 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
         # so does the finding about a new layer, if no module and no variable refers to the old one any more
         is_old = node in replaced or (was_replaced and _has_lost_its_name(survey, node))
         of_old_model = finding.kind == "unused" and is_old
-        follows = finding.kind == "not-reached" and is_of_other and _is_set_from_others(survey, node)
+        is_free = is_of_other or not survey.optimized
+        follows = finding.kind == "not-reached" and is_free and _is_set_from_others(survey, node)
         if of_old_model or follows or _is_taken_as_data(survey, finding) or _is_of_no_call(survey, finding):
             continue
         if not (untrained and is_of_other) and not is_left_out:  # else it follows others, as a target network does

@@ -20,6 +20,7 @@ from gviz.explain.program_text import (
     called_name,
     classes_named,
     frame_of,
+    function_of,
     is_at,
     keyword_text,
     method_self,
@@ -46,12 +47,19 @@ STEP = 4
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A replacement of whole lines of a program from `line`: `old` and `new` are their texts, with line ends."""
+    """A replacement of whole lines of a program from `line`: `old` and `new` are their texts, with line ends.
+
+    Raises ValueError if the new text is the old one.
+    """
 
     path: str
     line: int
     old: str
     new: str
+
+    def __post_init__(self) -> None:
+        if self.old == self.new:
+            raise ValueError(f"an edit of line {self.line} that changes nothing")
 
     @property
     def end_line(self) -> int:
@@ -59,8 +67,13 @@ class Edit:
         return self.line + self.old.count("\n") - 1
 
     def diff(self) -> list[str]:
-        """Return the change as lines that begin with ``-``, ``+`` or, if they stay, a space."""
-        rows = unified_diff(self.old.splitlines(), self.new.splitlines(), lineterm="", n=0)
+        """Return the change as lines that begin with ``-``, ``+`` or, if they stay, a space.
+
+        The lines between are shown if a line only moves, and would be removed and added at the same place else.
+        """
+        old, new = self.old.splitlines(), self.new.splitlines()
+        is_move = sorted(map(str.strip, old)) == sorted(map(str.strip, new))
+        rows = unified_diff(old, new, lineterm="", n=len(old) if is_move else 0)
         return [row for row in rows if not row.startswith(("---", "+++", "@@"))]
 
     def applied(self, text: str) -> str:
@@ -100,13 +113,15 @@ def nodes_replaced(text: ProgramText, changes: Sequence[tuple[ast.expr, str]]) -
 def lines_replaced(text: ProgramText, first: int, last: int, new: str) -> Edit | None:
     """Return the edit that replaces lines; None if the result is the same or not a valid program."""
     old = "".join(f"{row}\n" for row in text.rows[first - 1 : last])
+    if old == new:
+        return None
     edit = Edit(text.path, first, old, new)
     after = "".join(f"{row}\n" for row in text.rows[: first - 1]) + new
     try:
         parsing.program(after + "".join(f"{row}\n" for row in text.rows[last:]))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return edit if old != new else None
+    return edit
 
 
 # Changes of an expression
@@ -561,6 +576,8 @@ def moved(timeline: Timeline, at: Frame | None, to: Frame | None, *, ahead: bool
     text = one[0]
     if any(getattr(part.node, "body", None) for part in (one[1], other[1])):
         return None
+    if function_of(one[1]) is not function_of(other[1]):
+        return None  # its variables are those of another function
     rows = dict(enumerate(text.rows, 1))
     statement = text.segment(one[1].node)
     first, last = min(one[1].first, other[1].first), max(one[1].last, other[1].last)

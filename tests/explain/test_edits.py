@@ -267,6 +267,32 @@ def test_a_diff_has_the_lines_that_change():
     assert Edit(PATH, 1, "a\nb\n", "a\nc\n").diff() == ["-b", "+c"]
 
 
+def test_a_diff_of_a_moved_line_shows_the_lines_between():
+    assert Edit(PATH, 1, "a\nb\n", "b\na\n").diff() == ["+b", " a", "-b"]
+
+
+def test_no_edit_has_the_old_text_as_the_new_one():
+    with pytest.raises(ValueError, match="changes nothing"):
+        Edit(PATH, 1, "a\n", "a\n")
+    text = program_text.parsed_program(PATH, "a\nb\n")
+    assert edits.lines_replaced(text, 1, 1, "a\n") is None
+    assert edits.node_replaced(text, text.statements[1].node, "b") is None
+
+
+IN_TWO_FUNCTIONS = """
+class Trainer:
+    def __init__(self, model):
+        self.opt = SGD(model.parameters())
+
+    def copy(self, model):
+        return deepcopy(model)
+"""
+
+
+def test_a_statement_is_not_moved_to_another_function():
+    assert edits.moved(Text(IN_TWO_FUNCTIONS), at(4), at(7)) is None
+
+
 @pytest.mark.parametrize("text", ["def f(:\n", "x = (\n", ""])
 def test_a_text_that_is_no_program_has_no_edit(text):
     assert after(text, edits.without_method, "detach") is None

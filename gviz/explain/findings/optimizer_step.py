@@ -30,6 +30,7 @@ from gviz.explain.edit import (
     removed,
 )
 from gviz.explain.finding import Finding, Number
+from gviz.explain.findings.copied_model import copies_with_returned_gradient
 from gviz.explain.findings.no_gradient import PARAMETER_LAST, nameless_leaf
 from gviz.explain.parameter_updates import (
     Steps,
@@ -68,11 +69,13 @@ def never_stepped(survey: Survey) -> Iterator[Finding]:
         return
     requested_nodes = {event.node for _, event in survey.select(GradCaptured)}
     leaves = dict.fromkeys(event.node for _, event in survey.accumulated if event.node in survey.nodes)
+    returned = copies_with_returned_gradient(survey)
     listed: dict[str, list[Finding]] = {}
     containers: dict[str, PlainContainer] = {}
     for node in leaves:
         is_data = node in requested_nodes and survey.nodes[node].created.kind != "parameter"
-        finding = None if is_data or node in survey.optimized else unused_gradient(survey.timeline, node, survey.end)
+        is_used = is_data or node in survey.optimized or node in returned
+        finding = None if is_used else unused_gradient(survey.timeline, node, survey.end)
         if finding is None:
             continue
         is_parameter = survey.nodes[node].created.kind == "parameter"
@@ -202,10 +205,16 @@ def _not_in_optimizer(
         and construction.path == born.path
         and construction.line < born.line
     )
-    edit = moved(timeline, construction, born) if is_later else None
+    edit = moved(timeline, construction, born) if is_later and _are_in_one_block(timeline, construction, born) else None
     return Finding(
         "never-stepped", text, seq, info.node, parts, fix, born if is_later else construction or born, edit=edit
     )
+
+
+def _are_in_one_block(timeline: Timeline, *lines: Frame | None) -> bool:
+    """Return whether the same functions, loops and branches are around some lines."""
+    found = [one[1].around if (one := statement_at(timeline, at)) is not None else None for at in lines]
+    return None not in found and len(set(found)) == 1
 
 
 def _result_in_its_place(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
