@@ -130,7 +130,8 @@ INSIDE = {
         findings.gradient_sources findings.zero_gradient
         findings.value_sources findings.in_place findings.second_backward findings.group_softmax
         findings.broadcast findings.loss_reduction
-        findings.softmax findings.attached_target findings.loss_of_other_part findings.cut_summand
+        findings.softmax findings.squashed_twice findings.default_dimension
+        findings.attached_target findings.loss_of_other_part findings.cut_summand
         findings.target_range findings.copied_target
         findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state findings.stagnation
         findings.vanishing_exploding findings.unchanged_parameters findings.frozen_parameters
@@ -138,7 +139,8 @@ INSIDE = {
         findings.restored_state findings.loaded_state findings.train_eval_mode
         findings.loss_mask findings.attention_mask findings.contrastive findings.prediction_range
         findings.unbounded_loss
-        findings.unread_variable findings.log_scale findings.shifted_labels
+        findings.unread_variable findings.log_scale findings.noise_scale findings.dropped_result
+        findings.shifted_labels
         findings.early_mean findings.self_comparison
         findings.loss_terms findings.sample_order findings.changed_data findings.noise_target
         findings.custom_function findings.saved_intermediates findings.data_layout findings.checkpoint

@@ -102,6 +102,8 @@ def checking(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> LongWork[list
     causes = [one.finding for one in rest if one.finding.kind in _CONSEQUENCES]
     rest = [one for one in rest if not any(_follows(timeline, one.finding, cause) for cause in causes)]
     rest = _without_nan_of_masks(rest)
+    named = {_line(one.finding) for one in rest if one.finding.kind in ("softmax-dim", "no-log-probabilities")}
+    rest = [one for one in rest if one.finding.kind != "default-dim" or _line(one.finding) not in named]
     if any(one.finding.kind != "not-falling" for one in rest):  # the others are the reason, or may be
         rest = [one for one in rest if one.finding.kind != "not-falling"]
     return sorted(rest, key=lambda one: (LEVELS.index(one.level), one.finding.event))

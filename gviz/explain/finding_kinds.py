@@ -26,6 +26,7 @@ from gviz.explain.findings import (
     custom_function,
     cut_summand,
     data_layout,
+    default_dimension,
     divergence,
     dropped_result,
     early_mean,
@@ -49,6 +50,7 @@ from gviz.explain.findings import (
     module_flag,
     nan,
     no_gradient,
+    noise_scale,
     noise_target,
     opposed_passes,
     optimizer_step,
@@ -67,6 +69,7 @@ from gviz.explain.findings import (
     shared_parameters,
     shifted_labels,
     softmax,
+    squashed_twice,
     stagnation,
     target_range,
     train_eval_mode,
@@ -476,6 +479,12 @@ KINDS: tuple[Kind, ...] = (
         "softmax-twice", "warning", "a softmax of probabilities: the loss applies it itself", find=softmax.softmax_twice
     ),
     Kind(
+        "squashed-twice",
+        "warning",
+        "a sigmoid or tanh of its own result, as in the correction of a log-probability",
+        find=squashed_twice.squashed_twice,
+    ),
+    Kind(
         "no-log-probabilities",
         "warning",
         "an nll_loss or ctc_loss of scores or probabilities, or along the wrong dimension",
@@ -554,6 +563,12 @@ KINDS: tuple[Kind, ...] = (
         find=log_scale.wrong_log_scales,
     ),
     Kind(
+        "noise-scale",
+        "warning",
+        "noise that is multiplied by the variance of a Gaussian, as its divergence in the loss shows",
+        find=noise_scale.wrong_noise_scales,
+    ),
+    Kind(
         "unread",
         "note",
         "a done flag, a mask or lengths that the function that needs them never reads",
@@ -570,6 +585,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "attention weights that add up to one over another dimension or index than the one they are summed over",
         find=softmax.softmax_of_other_dim,
+    ),
+    Kind(
+        "default-dim",
+        "note",
+        "a normalization over the tokens of (batch, tokens, features), because no dimension is given",
+        find=default_dimension.default_dimensions,
     ),
     Kind(
         "inverted-mask",
