@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from gviz.events import DataSet, Event, GradAccumulated, GradSet, NodeCreated, OptimizerStepped, StorageWritten
 from gviz.explain.display_names import at_text, innermost, is_of_library, label, label_at, own_frame, titled
 from gviz.explain.finding import Finding, Number
+from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.parameter_updates import Write, idle_parameters, is_unseen, write_place, writer_of
 from gviz.explain.program_text import called_name, frame_of, function_of, statement_at
 from gviz.explain.recording_overview import Survey
-from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
@@ -142,15 +142,36 @@ def _numbers(value: Value | None) -> tuple[object, ...] | None:
 
 
 def _computed_from(timeline: Timeline, born: int, created: NodeCreated, held: frozenset[int]) -> int:
-    """Return the parameter from whose numbers a line computed those of a new leaf: ``nn.Parameter(p.data - g)``."""
+    """Return the parameter from which a line computed the numbers of a leaf as a step: ``nn.Parameter(p.data - g)``."""
     own = created.first_value
     if own is None or own.size < _FEWEST:
         return 0
     for seq in range(born - 1, max(born - _NEAR, 0), -1):
         event = timeline.event(seq)
         if isinstance(event, NodeCreated) and event.kind == "op" and event.first_value == own:
-            return next((node for node in ancestors(timeline, event.node) if node in held), 0)
+            return _updated(timeline, event.node, own.shape, held)
     return 0
+
+
+def _updated(timeline: Timeline, node: int, shape: tuple[int, ...], held: frozenset[int]) -> int:
+    """Return the parameter to which a result adds something of the same shape; 0 for anything else."""
+    waiting, seen = [node], {node}
+    while waiting and len(seen) < _MOST_BETWEEN:
+        info = timeline.info(waiting.pop())
+        value = info.created.first_value
+        if value is None or value.shape != shape:
+            continue
+        if info.node in held:
+            return info.node
+        if info.op.base_name in _OF_STEPS:
+            new = [source for source, _ in info.created.inputs if source and source not in seen]
+            seen |= {*new}
+            waiting += reversed(new)
+    return 0
+
+
+_OF_STEPS = SAME_NUMBERS | {"data", "detach", "add", "sub"}
+_MOST_BETWEEN = 12
 
 
 def copies_with_returned_gradient(survey: Survey) -> frozenset[int]:
