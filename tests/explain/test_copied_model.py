@@ -213,6 +213,24 @@ def test_a_copy_whose_gradient_or_numbers_come_back_is_no_finding(name, engine, 
     assert [str(one) for one in checks.of_text(HEAD + RIGHT[name], engine).found] == []
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_layers_that_are_replaced_are_no_copy_of_the_model(engine, checks):
+    text = f"""{HEAD}
+body, head = nn.Linear(1, 4), nn.Linear(4, 1)
+body.bias.data = model.body.bias.data[:4].clone()
+head.bias.data = model.head.bias.data.clone()
+head.weight.data = model.head.weight.data[:, :4].clone()
+new_norm = copy.deepcopy(model.body.weight)
+model.body, model.head = body, head
+for i in range(3):
+    x, y, _, _ = task()
+    opt.zero_grad()
+    F.mse_loss(model(x) * new_norm.mean(), y).backward()
+    opt.step()
+"""
+    assert "copied-model" not in {one.finding.kind for one in checks.of_text(text, engine).found}
+
+
 @pytest.mark.torch
 def test_new_parameters_of_the_numbers_of_the_model_are_copies(checks):
     text = f"""{HEAD}

@@ -6,8 +6,9 @@ parameters: no operation of the graph leads from them back to the model.
 
 Example. MAML with ``fast = copy.deepcopy(model)``, an inner step on ``p.data`` of `fast`, and the loss of ``fast(x)``.
 
-Limits. A program that copies the gradients or the numbers of the copy back to the model, as first-order MAML and
-Reptile do, has a step that finds gradients, or writes to the model: nothing is reported.
+Limits. The copies must be of most parameters of the optimizer. A program that copies the gradients or the numbers of
+the copy back to the model, as first-order MAML and Reptile do, has a step that finds gradients, or writes to the model:
+nothing is reported.
 """
 
 from __future__ import annotations
@@ -31,9 +32,6 @@ from gviz.values.value import Value
 
 _FEWEST = 4
 """The fewest numbers that two parameters do not have in common by accident."""
-
-_NEAR = 20
-"""The events before the creation of a leaf among which its numbers were computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +70,7 @@ def _parameter_copies(timeline: Timeline, n: int) -> ParameterCopies:
     by_numbers = {numbers: node for node in held if (numbers := _numbers(timeline.memory_value(node, 0, n)))}
     leaves = {event.node for _, event in timeline.select((GradAccumulated,), 1, n + 1)} - held
     infos = {node: timeline.info(node) for node in leaves if node in timeline.nodes}
+    steps = _steps(timeline, n) if infos else {}
     found: dict[int, ParameterCopy] = {}
     storages: dict[int, int] = {}
     for node, info in infos.items():
@@ -81,12 +80,16 @@ def _parameter_copies(timeline: Timeline, n: int) -> ParameterCopies:
             continue
         if (numbers := _numbers(created.first_value)) in by_numbers and numbers is not None:
             found[node] = ParameterCopy(by_numbers[numbers], info.born)
-        elif (source := _computed_from(timeline, info.born, created, held)) != 0:
-            found[node] = ParameterCopy(source, info.born, is_computed=True)
+        elif numbers in steps and numbers is not None and created.first_value is not None:
+            source = _updated(timeline, steps[numbers], created.first_value.shape, held)
+            if source and steps[numbers] < node:
+                found[node] = ParameterCopy(source, info.born, is_computed=True)
     for seq, node, value in _written(timeline, storages, n) if by_numbers else ():
         numbers = _numbers(value) if node in infos and node not in found else None
         if numbers in by_numbers and numbers is not None and infos[node].created.kind != "op":
             found[node] = ParameterCopy(by_numbers[numbers], seq)
+    if 2 * len({copied.original for copied in found.values()}) <= len(by_numbers):
+        found = {}  # some layers were replaced, and not the model
     stacks = {infos[node].created.stack for node in found} - {0}
     siblings = {node for node, info in infos.items() if info.created.stack in stacks and info.created.kind != "op"}
     return ParameterCopies(found, frozenset(siblings), held)
@@ -141,16 +144,15 @@ def _numbers(value: Value | None) -> tuple[object, ...] | None:
     return value.size, value.dtype, value.data, value.blob, value.stats
 
 
-def _computed_from(timeline: Timeline, born: int, created: NodeCreated, held: frozenset[int]) -> int:
-    """Return the parameter from which a line computed the numbers of a leaf as a step: ``nn.Parameter(p.data - g)``."""
-    own = created.first_value
-    if own is None or own.size < _FEWEST:
-        return 0
-    for seq in range(born - 1, max(born - _NEAR, 0), -1):
-        event = timeline.event(seq)
-        if isinstance(event, NodeCreated) and event.kind == "op" and event.first_value == own:
-            return _updated(timeline, event.node, own.shape, held)
-    return 0
+def _steps(timeline: Timeline, n: int) -> dict[tuple[object, ...], int]:
+    """Return the sums, differences and copies by their numbers: ``p.data - g`` for ``nn.Parameter(p.data - g)``."""
+    created = (event for _, event in timeline.select((NodeCreated,), 1, n + 1) if event.kind == "op")
+    steps = (one for one in created if timeline.op(one.op).base_name in _OF_STEPS)
+    found: dict[tuple[object, ...], int] = {}
+    for one in steps:
+        if (numbers := _numbers(one.first_value)) is not None:
+            found.setdefault(numbers, one.node)  # later ones may be views of the new leaf
+    return found
 
 
 def _updated(timeline: Timeline, node: int, shape: tuple[int, ...], held: frozenset[int]) -> int:
