@@ -139,8 +139,7 @@ INSIDE = {
         findings.restored_state findings.loaded_state findings.train_eval_mode
         findings.loss_mask findings.attention_mask findings.contrastive findings.prediction_range
         findings.unbounded_loss
-        findings.unread_variable findings.log_scale findings.noise_scale findings.dropped_result
-        findings.shifted_labels
+        findings.unread_variable findings.log_scale findings.noise_scale         findings.shifted_labels
         findings.early_mean findings.self_comparison
         findings.loss_terms findings.sample_order findings.changed_data findings.noise_target
         findings.custom_function findings.saved_intermediates findings.data_layout findings.checkpoint
