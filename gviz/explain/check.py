@@ -136,6 +136,7 @@ _CONSEQUENCES = {
     "unbounded-loss": ("exploding", "vanishing"),
     "opposed-passes": ("unchanged",),
     "early-mean": ("vanishing", "cancelled", "unchanged"),
+    "one-element": ("vanishing", "cancelled", "masked"),
 }
 """By kind: kinds that only show what follows from it, if their tensor lies on its path or in the same model call."""
 

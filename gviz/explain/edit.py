@@ -306,6 +306,21 @@ def with_keyword(timeline: Timeline, at: Frame | None, function: str, name: str,
     return rewritten(timeline, at, change)
 
 
+def with_dim(timeline: Timeline, at: Frame | None, function: str, value: str) -> Edit | None:
+    """Change the dimension of a call: ``softmax(x, 1)``, ``x.softmax(1)``, or the keyword."""
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not (isinstance(part, ast.Call) and called_name(part) == function):
+                return None
+            given = part.args[0 if _is_method(part) else 1 :]
+            return text.with_part(part, given[0], value) if given else None
+
+        return known
+
+    return rewritten(timeline, at, change) or with_keyword(timeline, at, function, "dim", value)
+
+
 SEQUENCE_LAYERS = (
     "RNN", "LSTM", "GRU", "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer",
 )  # fmt: skip

@@ -55,8 +55,77 @@ ONE = {
         net(f"{POOL.replace('h,', 'a(h),')}\nh = b(h)  #!", "a, b = [nn.GroupNorm(16, 16) for _ in range(2)]"),
         ["always its bias", "16 groups"],
     ),
+    "a single feature divided by its norm": (
+        net("h = h.mean((1, 2, 3)).unsqueeze(1)\nh = F.normalize(h).expand(6, 16)  #!"),
+        ["always 1", "its own norm", "(6,1)"],
+    ),
+}
+CHOICE = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+class Moe(nn.Module):
+    def __init__(self, k):
+        super().__init__()
+        self.k, self.gate = k, nn.Linear(8, 4)
+        self.experts = nn.ModuleList([nn.Linear(8, 8) for _ in range(4)])
+    def forward(self, x):
+        scores = self.gate(x)
+        WEIGHT
+        rows = torch.stack([expert(x) for expert in self.experts], -2)
+        rows = rows.gather(-2, index[..., None].expand(*index.shape, 8))
+        return (rows * weight[..., None]).sum(-2)
+net = Moe(K)
+x, y = torch.randn(SHAPE, 8), torch.randn(SHAPE, 8)
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+for epoch in range(3):
+    loss = F.mse_loss(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def routed(weight, k=1, shape="12"):
+    text = CHOICE.replace("WEIGHT", weight.replace("\n", "\n        "))
+    return text.replace("K)", f"{k})").replace("SHAPE", shape)
+
+
+TOPK = "weight, index = scores.softmax(-1).topk(self.k, dim=-1)"
+ONE |= {
+    "the weight of one expert by its sum": (
+        routed(f"{TOPK}\nweight = weight / (weight.sum(-1, keepdim=True) + 1e-20)  #!"),
+        ["always 1", "its own sum", "top_k = 1"],
+    ),
+    "the same in place, of a sequence": (
+        routed(f"{TOPK}\nweight /= weight.sum(dim=-1, keepdim=True)  #!", shape="2, 6"),
+        ["always 1", "its own sum", "(2,6,1)"],
+    ),
+    "a softmax of one score of a sequence": (
+        routed("weight, index = torch.topk(scores, self.k)\nweight = weight.softmax(-1)  #!", shape="2, 6"),
+        ["always 1", "top_k = 1"],
+    ),
+    "a maximum times one by its sum": (
+        routed(
+            "weight, index = scores.sigmoid().max(-1, keepdim=True)\n"
+            "weight = weight * (1 / weight.sum(-1).unsqueeze(-1))  #!"
+        ),
+        ["always 1", "its own sum"],
+    ),
 }
 HEALTHY = {
+    "the weights of two experts by their sum": routed(f"{TOPK}\nweight = weight / weight.sum(-1, keepdim=True)", 2),
+    "the weight of one expert as it is": routed(TOPK),
+    "one expert in one of two calls": routed(
+        f"{TOPK}\nself.k = 3 - self.k\nweight = weight / weight.sum(-1, keepdim=True)", 2
+    ),
+    "a straight-through weight": routed(f"{TOPK}\nweight = weight / weight.detach().sum(-1, keepdim=True)"),
+    "the sign of a score": routed(f"{TOPK}\nweight = weight * (scores[:, :1] / scores[:, :1].abs()).detach()"),
+    "the direction of weights with one input": net(
+        "h = (h + norm.g * (norm.v / norm.v.norm(dim=1, keepdim=True)).view(16, 1, 1)).mean((2, 3))",
+        "norm = nn.Module()\nnorm.v, norm.g = nn.Parameter(torch.ones(16, 1)), nn.Parameter(torch.ones(16, 1, 1))",
+    ),
     "a group norm before pooling": net(f"h = norm(h)\n{POOL}", "norm = nn.GroupNorm(16, 16)"),
     "groups of two channels": net(f"{POOL}\nh = norm(h)", "norm = nn.GroupNorm(8, 16)"),
     "one group": net(f"{POOL}\nh = norm(h)", "norm = nn.GroupNorm(1, 16)"),
