@@ -266,10 +266,13 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
     # derivative of a gradient penalty by its own input is zero for a network of relus
     again = {node for _, event in survey.passes if event.create_graph for node, _ in event.inputs} - survey.optimized
     added = [record.node for record in alive if record.node in last and record.node not in again]
+    seen = set[tuple[str, int]]()
     for node in [node for node in added if is_zero(last[node][1].part)][:MOST_EXPLAINED]:
         yield None
         finding = why(timeline, timeline.at(last[node][0]), node, "grad")
-        if finding.kind != "cancelled" or not _is_offset(survey, node, last):
+        is_of_several = (finding.text, finding.event) in seen  # it is the same for each of them
+        seen.add((finding.text, finding.event))
+        if not is_of_several and (finding.kind != "cancelled" or not _is_offset(survey, node, last)):
             yield finding
 
 

@@ -111,3 +111,71 @@ def test_a_loss_whose_margins_are_all_met_is_healthy(loss, engine, tmp_path):
 def test_units_that_are_off_are_no_margins_that_are_met(loss, kind, engine, tmp_path):
     timeline = recorded_text(MET.replace("LOSS", loss), tmp_path, engine)
     assert kind in {one.finding.kind for one in check(timeline)}
+
+
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+PRODUCT = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.base = nn.Linear(4, 4)
+        INIT
+    def forward(self, x):
+        return self.base(x) + (FORWARD)
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(3):
+    loss = (net(torch.randn(2, 5, 4)) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+PAIR = "self.a = nn.Parameter(A(4, 2))\nself.b = nn.Parameter(B(2, 4))"
+PRODUCTS = {
+    "factors of data": (PAIR, "x @ self.a @ self.b * 2", 10, 11),
+    "a product added to a weight": (PAIR, "F.linear(x, (self.a @ self.b).t())", 10, 11),
+    "layers": (
+        "self.a, self.b = nn.Linear(4, 2, bias=False), nn.Linear(2, 4, bias=False)\n"
+        "nn.init.constant_(self.a.weight, A(1).item())\nnn.init.constant_(self.b.weight, B(1).item())",
+        "self.b(self.a(x))",
+        11,
+        12,
+    ),
+    "a gate of a layer": (
+        "self.gate = nn.Parameter(A(1))\nself.fc = nn.Linear(4, 4, bias=False)\nself.fc.weight.data.fill_(B(1).item())",
+        "self.gate * self.fc(x)",
+        10,
+        12,
+    ),
+}
+
+
+def product(name, a, b):
+    init, forward, *lines = PRODUCTS[name]
+    for letter, start in (("A", a), ("B", b)):
+        init = init.replace(f"{letter}(", f"torch.{start}(")
+    return PRODUCT.replace("INIT", init.replace("\n", "\n        ")).replace("FORWARD", forward), lines
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_two_factors_of_zeros_are_one_finding_with_both_lines(name, engine, checks):
+    text, lines = product(name, "zeros", "zeros")
+    (one,) = checks.of_text(text, engine).found
+    assert (one.level, one.finding.kind, one.more) == ("warning", "masked", 0)
+    assert "are both zero, so neither gets a gradient" in one.finding.text
+    assert "one of the two factors with random numbers" in one.finding.fix
+    places = [one.finding.at.line, *[part.at.line for part in one.finding.parts if part.kind == "operand"]]
+    assert sorted({*places}) == lines
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("starts", [("zeros", "ones"), ("ones", "zeros")])
+def test_one_factor_of_zeros_begins(name, starts, engine, checks):
+    text, _ = product(name, *starts)
+    assert [str(one) for one in checks.of_text(text, engine).found if one.level != "note"] == []

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gviz.events import GradFlowed, ScopeEntered, StorageWritten
+from gviz.events import GradAccumulated, GradFlowed, ScopeEntered, StorageWritten
 from gviz.explain.backward_passes import pass_started, start_of_pass
-from gviz.explain.computation import computation
+from gviz.explain.computation import Operand, computation
 from gviz.explain.contributions import arriving_gradient, contributions
-from gviz.explain.display_names import innermost, label, label_at, titled
+from gviz.explain.display_names import at_text, innermost, label, label_at, titled
 from gviz.explain.edit import operand as operand_edit
 from gviz.explain.edit import renamed_call, without_call
 from gviz.explain.finding import Finding, Number
@@ -37,7 +37,16 @@ from gviz.explain.operation_sets import (
     ZERO_GRADIENT_REGIONS,
 )
 from gviz.explain.parameter_updates import write_place
-from gviz.explain.program_text import called_name, frame_of, line_text, program_text, written_by_call
+from gviz.explain.program_text import (
+    FUNCTION_NODES,
+    called_name,
+    frame_of,
+    function_of,
+    line_text,
+    program_text,
+    statement_at,
+    written_by_call,
+)
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import descendants
 from gviz.source.site import Frame
@@ -353,6 +362,8 @@ def _zeroed_by_rule(timeline: Timeline, question: Question, part: Contribution, 
     info = timeline.info(part.source)
     culprit = _zero_operand(timeline, info, part.slot)
     if culprit is not None:
+        if (stuck := _both_zero(timeline, question, part, culprit)) is not None:
+            return stuck
         info = _origin(timeline, culprit)
     dead = info.op.base_name in ZERO_GRADIENT_REGIONS
     reason = _of_zeros(info) if culprit is not None and not dead else _reason(timeline, info)
@@ -395,6 +406,109 @@ def _zeroed_by_rule(timeline: Timeline, question: Question, part: Contribution, 
         parts, at = (tiny, *parts), tiny.at
         reason = replace(reason, fix="an initialization by the size of the layer, such as nn.init.kaiming_uniform_")
     return Finding(reason.kind, text, part.seq, info.node, parts, reason.fix, at, numbers, suspected)
+
+
+# A product whose factors are all zero: no parameter in it can ever begin to learn
+
+
+def _both_zero(timeline: Timeline, question: Question, part: Contribution, culprit: NodeInfo) -> Finding | None:
+    """Return the finding about a product of two trained factors that are both zero, as LoRA's A and B may be.
+
+    It is the same for each parameter of the product: each gets only the zeros of the other factor as its gradient.
+    """
+    product = timeline.info(part.source)
+    own = next((one for one in computation(timeline, product.node).operands if one.slot == part.slot), None)
+    if own is None or not own.node or not _holds_zeros(timeline, own):
+        return None
+    factors = [_zero_leaves(timeline, node, product.born) for node in (own.node, culprit.node)]
+    leaves = list(dict.fromkeys(leaf for factor in factors for leaf in factor))
+    pass_nr = timeline.at(part.seq).pass_nr
+    if (
+        question.node not in factors[0]
+        or not factors[1]
+        or not all(_stays_zero(timeline, one, pass_nr) for one in leaves)
+    ):
+        return None
+    by_line = sorted(
+        ((_zero_line(timeline, leaf), leaf) for leaf in leaves), key=lambda pair: (_order(pair[0]), pair[1])
+    )
+    (at, first), *others = by_line
+    others.sort(key=lambda pair: (pair[1] in factors[0]) is (first in factors[0]))  # one of the other factor first
+    names = label(timeline, first), label(timeline, others[0][1])
+    text = titled("{} and {} are both zero, so neither gets a gradient", *names)
+    if len(others) > 1:
+        text = titled(f"{{}}, {{}} and {len(others) - 1} more are zero, so none gets a gradient", *names)
+    where = f"they meet in {label_at(timeline, product.node)}, where each is multiplied by the zeros of the other"
+    parts = [Finding("share", f"{where}: neither can ever change", product.born, product.node, at=innermost(product))]
+    for frame, leaf in ((at, first), *others):
+        starts = f"{label(timeline, leaf)} starts with zeros" + at_text((frame,) if frame is not None else ())
+        parts.insert(-1, Finding("operand", starts, timeline.info(leaf).born, leaf, at=frame))
+    numbers = [value.size for leaf in leaves if (value := timeline.info(leaf).created.first_value) is not None]
+    fix = "start one of the two factors with random numbers, and only the other with zeros: their product is still 0"
+    return Finding(
+        "masked", text, product.born, first, (parts[-1], *parts[:-1]), fix, at, suspected=set(numbers) == {1}
+    )
+
+
+def _order(at: Frame | None) -> tuple[str, int]:
+    return (at.path, at.line) if at is not None else ("", 0)
+
+
+def _zero_line(timeline: Timeline, leaf: int) -> Frame | None:
+    """Return the line that made the zeros of a parameter."""
+    info = timeline.info(leaf)
+    return zeroed_at(timeline, info) or innermost(info)
+
+
+def _stays_zero(timeline: Timeline, leaf: int, pass_nr: int) -> bool:
+    """Return whether all that a pass added to the ``.grad`` of a leaf is zero."""
+    added = [event for event in map(timeline.event, timeline.events_of(leaf)) if isinstance(event, GradAccumulated)]
+    parts = [event.part for event in added if event.pass_nr == pass_nr]
+    return bool(parts) and all(map(is_zero, parts))
+
+
+_MOST_OF_FACTOR = 50
+"""The most nodes of a factor that are examined."""
+
+
+def _zero_leaves(timeline: Timeline, node: int, n: int) -> list[int]:
+    """Return the trained leaves whose zeros make a factor zero: back over tensors that are zero, or not recorded.
+
+    The zeros are those at moment `n`.
+    """
+    leaves, seen, waiting = list[int](), {node}, [node]
+    while waiting and len(seen) < _MOST_OF_FACTOR:
+        info = timeline.info(waiting.pop())
+        if info.created.kind != "op":
+            if info.created.requires_grad and is_zero(timeline.memory_value(info.node, 0, n)):
+                leaves.append(info.node)
+            continue
+        for operand in computation(timeline, info.node).operands:
+            if operand.node and operand.node not in seen and (_is_unknown(operand.value) or is_zero(operand.value)):
+                seen.add(operand.node)
+                waiting.append(operand.node)
+    return leaves
+
+
+def _is_unknown(value: Value | None) -> bool:
+    return value is None or not value.is_known
+
+
+_MOST_UNKNOWN = 8
+
+
+def _holds_zeros(timeline: Timeline, operand: Operand, most: int = _MOST_UNKNOWN) -> bool:
+    """Return whether an input is zero everywhere.
+
+    The numbers inside of one call of a library are not stored. Then a view has those of its original, and a product is
+    zero if one of its factors is.
+    """
+    if not _is_unknown(operand.value) or not operand.node or not most:
+        return is_zero(operand.value)
+    op, inputs = timeline.info(operand.node).op.base_name, computation(timeline, operand.node).operands
+    if op in SAME_NUMBERS:
+        return any(_holds_zeros(timeline, one, most - 1) for one in inputs[:1])
+    return op in PRODUCTS - {"addmm", "baddbmm"} and any(_holds_zeros(timeline, one, most - 1) for one in inputs)
 
 
 _MOST_OF_SCALE = 0.2
@@ -616,7 +730,9 @@ def _is_for_attention(timeline: Timeline, mask: NodeInfo) -> bool:
 def _zero_operand(timeline: Timeline, info: NodeInfo, slot: int) -> NodeInfo | None:
     """Return the other input of a product, if that is zero everywhere."""
     for operand in computation(timeline, info.node).operands:
-        if operand.slot != slot and operand.node and is_zero(operand.value) and info.op.base_name in PRODUCTS:
+        if operand.slot == slot or not operand.node or info.op.base_name not in PRODUCTS:
+            continue
+        if _holds_zeros(timeline, operand):
             return timeline.info(operand.node)
     return None
 
@@ -645,7 +761,12 @@ def zeroed_at(timeline: Timeline, info: NodeInfo) -> Frame | None:
     at, use = innermost(info), innermost(used) if used is not None else None
     if at is None or use is None or at.path != use.path:
         return None
-    return initializer(timeline, at, info.name, use.line) if at.function == use.function else None
+    if at.function == use.function:
+        return initializer(timeline, at, info.name, use.line)
+    source = statement_at(timeline, at)
+    maker = function_of(source[1]) if source is not None else None  # __init__, which ends before forward
+    end = maker.end_lineno if isinstance(maker, FUNCTION_NODES) else None
+    return initializer(timeline, at, info.name, end + 1) if end is not None else None
 
 
 def first_use(timeline: Timeline, node: int) -> NodeInfo | None:
@@ -735,7 +856,7 @@ def initializer(timeline: Timeline, at: Frame | None, name: str, until: int) -> 
         if not at.line < one.first < until:
             continue
         for call in one.parts(ast.Call):
-            target = written_by_call(text, call)
+            target = written_by_call(text, call).removeprefix("self.")
             loops = [outer for outer in one.around if isinstance(outer, ast.For)]
             is_loop_variable = any(
                 text.segment(loop.target).split(", ")[-1] == target and "parameters(" in text.segment(loop.iter)
