@@ -114,7 +114,9 @@ def _without_nan_of_masks(found: Sequence[Checked]) -> list[Checked]:
 
     Then the mask, or the dimension of the softmax, is surely wrong, and every other nan or infinity follows from it.
     """
-    causes = [one.finding for one in found if one.finding.kind in ("inverted-mask", "softmax-dim")]
+    causes = [
+        one.finding for one in found if one.finding.kind in ("inverted-mask", "softmax-dim", "masked-after-softmax")
+    ]
     for first in (one.finding for one in found if one.finding.kind == "nan-born"):
         became = {part.node for part in whole(first)}
         wrong = next((one for one in causes if _line(one) == _line(first) or one.node in became), None)
@@ -137,6 +139,7 @@ _CONSEQUENCES = {
     "opposed-passes": ("unchanged",),
     "early-mean": ("vanishing", "cancelled", "unchanged"),
     "one-element": ("vanishing", "cancelled", "masked"),
+    "masked-after-softmax": ("exploding", "vanishing", "nan-born", "nan-born-backward"),
 }
 """By kind: kinds that only show what follows from it, if their tensor lies on its path or in the same model call."""
 
@@ -145,6 +148,10 @@ def _follows(timeline: Timeline, finding: Finding, cause: Finding) -> bool:
     """Return whether a finding only shows what follows from another: its tensor lies on the path of the other's."""
     if finding.kind not in _CONSEQUENCES[cause.kind] or not (finding.node and cause.node):
         return False
+    if cause.kind == "masked-after-softmax" and not any(part.kind == "mask" for part in cause.parts):
+        return False  # weights of 0 make no large numbers; -1e9 in their place does
+    if cause.kind == "masked-after-softmax" and finding.kind in _OF_NAN:
+        return finding.event > cause.event
     of_finding, of_cause = ([one.node, *timeline.nodes.users(one.node)] for one in (finding, cause))
     before = {*of_cause, *ancestors(timeline, *of_cause)}
     if finding.node in before or cause.node in ancestors(timeline, finding.node):

@@ -608,6 +608,83 @@ def moved(timeline: Timeline, at: Frame | None, to: Frame | None, *, ahead: bool
     return lines_replaced(text, first, last, "".join(new))
 
 
+def softmax_last(timeline: Timeline, at: Frame | None, mask: Frame | None) -> Edit | None:
+    """Move ``w = w.softmax(-1)`` behind ``w = w.masked_fill(m, -inf)``, or behind the ``if`` that contains it.
+
+    Between both only the mask may be computed. In one expression, ``F.softmax(s, -1).masked_fill(m, x)`` becomes
+    ``F.softmax(s.masked_fill(m, x), -1)``.
+    """
+    one, other = statement_at(timeline, at), statement_at(timeline, mask)
+    if one is None or other is None or one[0] is not other[0]:
+        return None
+    text, (softmax, write) = one[0], (one[1], other[1])
+    if softmax.node is write.node:
+        return _softmax_around(timeline, mask)
+    name = _updated_by_itself(softmax.node)
+    is_call = isinstance(softmax.node, ast.Assign) and isinstance(softmax.node.value, ast.Call)
+    if not name or not is_call or _updated_by_itself(write.node) != name or not text.is_alone(softmax):
+        return None
+    between = list(softmax.block[softmax.block.index(softmax.node) + 1 :])
+    outer = next((part for part in between if part is write.node or part in write.around), None)
+    if outer is None or not (outer is write.node or (isinstance(outer, ast.If) and not outer.orelse)):
+        return None
+    before = between[: between.index(outer)]
+    inside = [part for part in ast.walk(outer) if isinstance(part, ast.stmt) and part not in (outer, write.node)]
+    if any(name in names_read(part) or name in names_set(part) for part in (*before, *inside)):
+        return None
+    if isinstance(outer, ast.If) and (name in names_read(outer.test) or write.node not in outer.body):
+        return None
+    first, last = softmax.first, outer.end_lineno or outer.lineno
+    own = range(first, softmax.last + 1)
+    rest = "".join(f"{text.rows[line - 1]}\n" for line in range(first, last + 1) if line not in own)
+    moved = "".join(f"{text.rows[line - 1]}\n" for line in own)
+    return lines_replaced(text, first, last, rest + moved)
+
+
+def _updated_by_itself(node: ast.stmt) -> str:
+    """Return ``w`` for ``w = f(w)``, ``w += m`` or ``w.fill_(m)``; empty for any other statement."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in names_read(value):
+            reads = [part for part in ast.walk(value) if isinstance(part, ast.Name) and part.id == name]
+            return name if len(reads) == 1 else ""
+        case ast.AugAssign(target=ast.Name(id=name)):
+            return name
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr))) if attr.endswith("_"):
+            return name
+    return ""
+
+
+def _softmax_around(timeline: Timeline, at: Frame | None) -> Edit | None:
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr="masked_fill")):
+                    end = text.segment(part).removeprefix(text.segment(inner))
+                case ast.BinOp(left=ast.Call() as inner, op=ast.Add() | ast.Sub()):
+                    end = text.segment(part).removeprefix(text.segment(inner))
+                case _:
+                    return None
+            if called_name(inner) != "softmax" or isinstance(inner.func, ast.Name):
+                return None
+            is_method = _is_method(inner)
+            scores = (
+                inner.func.value
+                if is_method and isinstance(inner.func, ast.Attribute)
+                else next(iter(inner.args), None)
+            )
+            if scores is None or "\n" in text.segment(part):
+                return None
+            old = text.segment(scores)
+            is_simple = isinstance(scores, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+            masked = f"{old if is_simple or isinstance(part, ast.BinOp) or old.startswith('(') else f'({old})'}{end}"
+            masked = f"({masked})" if is_method and isinstance(part, ast.BinOp) else masked
+            return text.with_part(inner, scores, masked)
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
 def behind_next_loss(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Swap an assignment to a variable that it reads with the next statement, if that computes a loss of it.
 

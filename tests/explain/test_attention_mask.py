@@ -285,3 +285,82 @@ def test_a_mask_explains_no_vanishing_gradient_of_another_model(engine, checks):
     assert "inverted-mask" in kinds
     assert "vanishing" not in kinds
     assert {"inverted-mask", "vanishing"} <= {one.finding.kind for one in checks.of_text(text + DEEP, engine).found}
+
+
+AFTER = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+class Attention(nn.Module):
+    def __init__(self, size=8):
+        super().__init__()
+        self.q, self.k, self.v = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+        self.drop = nn.Dropout(0.1)
+    def forward(self, x, mask=None):
+        attn = self.q(x) @ self.k(x).transpose(-2, -1) / 8 ** 0.5
+        WEIGHTS
+        return attn @ self.v(x)
+net = Attention()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(3):
+    x = torch.randn(4, 6, 8)
+    keep = torch.arange(6) < torch.tensor([[6], [4], [3], [5]])
+    out = net(x, keep[:, None])
+    loss = ((out - 1) * keep[..., None]).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def after(weights):
+    return AFTER.replace("WEIGHTS", weights.replace("\n", "\n        "))
+
+
+SOFTMAX = "attn = attn.softmax(dim=-1)\n"
+MASKED_LATE = {
+    "in a condition": (f"{SOFTMAX}if mask is not None:\n    attn = attn.masked_fill(~mask, float('-inf'))  #!", True),
+    "a large number": ("attn = F.softmax(attn, -1)\nattn = attn.masked_fill(mask == 0, -1e9)  #!", True),
+    "after a dropout": (f"{SOFTMAX}attn = self.drop(attn)\nattn = attn.masked_fill(~mask, -torch.inf)  #!", False),
+    "in place": (f"{SOFTMAX}attn.masked_fill_(~mask, -1e4)  #!", True),
+    "at an index": (f"{SOFTMAX}attn = attn.clone()\nattn[~mask.expand_as(attn)] = float('-inf')  #!", False),
+    "added": (f"{SOFTMAX}attn = attn + (1 - mask.float()) * -1e9  #!", True),
+    "in one expression": ("attn = F.softmax(attn, dim=-1).masked_fill(~mask, float('-inf'))  #!", True),
+    "with where": (f"{SOFTMAX}attn = torch.where(mask, attn, torch.tensor(float('-inf')))  #!", True),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", MASKED_LATE)
+def test_a_mask_for_scores_in_the_weights_of_a_softmax_is_found(name, engine, checks):
+    weights, has_edit = MASKED_LATE[name]
+    text = after(weights)
+    found = [one for one in checks.of_text(text, engine).found if one.level != "note"]
+    (one,) = [one for one in found if one.finding.kind == "masked-after-softmax"]
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert "after the softmax" in one.finding.text
+    assert "nan-born" not in {other.finding.kind for other in found}
+    assert (one.finding.edit is not None) is has_edit
+    if has_edit:
+        mended = one.finding.edit.applied(text)
+        assert [str(other) for other in checks.of_text(mended, engine).found if other.level != "note"] == []
+
+
+NOT_LATE = {
+    "before the softmax": "attn = attn.masked_fill(~mask, float('-inf')).softmax(-1)",
+    "for a choice": f"{SOFTMAX}best = attn.masked_fill(~mask, float('-inf')).topk(2).indices\n"
+    "attn = torch.zeros_like(attn).scatter(-1, best, attn.gather(-1, best))\nattn = attn / attn.sum(-1, keepdim=True)",
+    "divided by their sum": f"{SOFTMAX}attn = attn * mask\nattn = attn / attn.sum(-1, keepdim=True)",
+    "of logarithms": "attn = attn.masked_fill(~mask, -1e9).log_softmax(-1).masked_fill(~mask, float('-inf')).exp()",
+    "of a second softmax": f"{SOFTMAX}attn = (attn * 4).masked_fill(~mask, float('-inf')).softmax(-1)",
+    "zeros again": "attn = attn.masked_fill(~mask, float('-inf')).softmax(-1).masked_fill(~mask, 0.0)",
+    "whole rows": f"{SOFTMAX}attn = attn * (torch.arange(6) < 5)[:, None]",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", NOT_LATE)
+def test_a_mask_of_scores_or_of_whole_rows_is_right(name, engine, checks):
+    kinds = {one.finding.kind for one in checks.of_text(after(NOT_LATE[name]), engine).found}
+    assert kinds.isdisjoint({"masked-after-softmax", "nan-born"})

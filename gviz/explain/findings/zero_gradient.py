@@ -494,7 +494,7 @@ def _is_unknown(value: Value | None) -> bool:
     return value is None or not value.is_known
 
 
-_MOST_UNKNOWN = 8
+_MOST_UNKNOWN = 30
 
 
 def _holds_zeros(timeline: Timeline, operand: Operand, most: int = _MOST_UNKNOWN) -> bool:
