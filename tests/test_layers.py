@@ -142,8 +142,8 @@ INSIDE = {
         findings.unread_variable findings.log_scale findings.noise_scale         findings.shifted_labels
         findings.early_mean findings.self_comparison
         findings.loss_terms findings.sample_order findings.changed_data findings.noise_target
-        findings.custom_function findings.saved_intermediates findings.data_layout findings.checkpoint
-        findings.second_derivatives finding_kinds
+        findings.custom_function findings.written_gradient findings.saved_intermediates findings.data_layout
+        findings.checkpoint findings.second_derivatives finding_kinds
         why failed_call check question node_facts event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types

@@ -139,6 +139,7 @@ _CONSEQUENCES = {
     "opposed-passes": ("unchanged",),
     "early-mean": ("vanishing", "cancelled", "unchanged"),
     "one-element": ("vanishing", "cancelled", "masked"),
+    "written-gradient": ("vanishing", "cancelled", "masked"),
     "masked-after-softmax": ("exploding", "vanishing", "nan-born", "nan-born-backward"),
 }
 """By kind: kinds that only show what follows from it, if their tensor lies on its path or in the same model call."""

@@ -80,6 +80,7 @@ from gviz.explain.findings import (
     value_sources,
     vanishing_exploding,
     weight_symmetry,
+    written_gradient,
     zero_gradient,
 )
 from gviz.explain.node_question import Question, Topic
@@ -168,6 +169,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "a hook that writes to the parameter that it gets, where its gradient was meant",
         find=in_place.written_by_hook,
+    ),
+    Kind(
+        "written-gradient",
+        "warning",
+        "a backward or a hook that writes in place to the gradient that it gets",
+        find=written_gradient.written_gradients,
     ),
     Kind(
         "second-backward",
