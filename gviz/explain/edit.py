@@ -583,15 +583,20 @@ def _without(text: ProgramText, one: Statement) -> Edit | None:
     return lines_replaced(text, one.first, one.last, f"{head.rstrip().removesuffix(';')}{tail}\n")
 
 
-def moved(timeline: Timeline, at: Frame | None, to: Frame | None, *, ahead: bool = False) -> Edit | None:
-    """Move a statement behind another one of the same file, or with `ahead` before it."""
+def moved(
+    timeline: Timeline, at: Frame | None, to: Frame | None, *, ahead: bool = False, across: bool = False
+) -> Edit | None:
+    """Move a statement behind another one of the same function, or with `ahead` before it.
+
+    With `across` it may go to another function, whose variables the caller has examined.
+    """
     one, other = statement_at(timeline, at), statement_at(timeline, to)
     if one is None or other is None or one[0] is not other[0] or one[1].node is other[1].node:
         return None
     text = one[0]
     if any(getattr(part.node, "body", None) for part in (one[1], other[1])):
         return None
-    if function_of(one[1]) is not function_of(other[1]):
+    if function_of(one[1]) is not function_of(other[1]) and not across:
         return None  # its variables are those of another function
     rows = dict(enumerate(text.rows, 1))
     statement = text.segment(one[1].node)

@@ -1321,9 +1321,9 @@ EXPECTED = {
     ),
     "training of a deepcopy": (
         "warning",
-        "not-reached",
-        ["began with the same numbers, as a copy does"],
-        "copy the gradient",
+        "copied-model",
+        ["found no gradient in 2 steps: it holds"],
+        "copy the gradients of the copy",
         "copy.deepcopy",
     ),
     "parameters in half whose steps round away": (

@@ -263,7 +263,7 @@ def _write_by_program(timeline: Timeline, node: int, since: int) -> tuple[int, F
 
 
 _INNER = (
-    "torch.func.functional_call(model, fast, (x,)) with fast[name] = p - lr * g, and g from "
-    "autograd.grad(..., create_graph=True); or copy the gradients of the copy to the .grad of the model"
+    "copy the gradients of the copy to the .grad of the model, or compute the loss with the model itself; to train "
+    "through an inner step: torch.func.functional_call, with parameters p - lr * g of autograd.grad(create_graph=True)"
 )
 _ONCE = "give the optimizer the parameters() of the copy, or compute the loss with the model that the optimizer holds"

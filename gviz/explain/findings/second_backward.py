@@ -375,7 +375,7 @@ def into_loop(timeline: Timeline, at: Frame | None, used: Frame | None) -> Edit 
     if function_of(one) is not function_of(inner[1]) or names_set(one.node) & _stored_names(loops[0]):
         return None  # a line of another function, or a state that the loop carries on
     first = loops[0].body[0]
-    return moved(timeline, at, Frame(text.path, "", first.lineno, first.lineno, -1, -1), ahead=True)
+    return moved(timeline, at, Frame(text.path, "", first.lineno, first.lineno, -1, -1), ahead=True, across=True)
 
 
 def into_function(timeline: Timeline, at: Frame | None, function: str) -> Edit | None:
@@ -404,7 +404,9 @@ def into_function(timeline: Timeline, at: Frame | None, function: str) -> Edit |
     first = next((part for part in body if names_read(part) & targets), None)
     if first is None or first.lineno == named[0].lineno:
         return None
-    return moved(timeline, at, frame_of(Frame(text.path, "", 0, 0, -1, -1), first.lineno, text), ahead=True)
+    return moved(
+        timeline, at, frame_of(Frame(text.path, "", 0, 0, -1, -1), first.lineno, text), ahead=True, across=True
+    )
 
 
 def _stored_names(part: ast.AST) -> set[str]:
