@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import isfinite, prod
 
 from gviz.events import (
@@ -18,7 +19,7 @@ from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient_clearing import CLEARED
 from gviz.explain.findings.gradient_clipping import clips
-from gviz.explain.operation_sets import LOSSES
+from gviz.explain.operation_sets import LOSSES, RESHAPING, SAME_NUMBERS
 from gviz.explain.program_text import (
     ProgramText,
     called_name,
@@ -158,75 +159,176 @@ def _adds_up(survey: Survey, group: list[BackwardStarted]) -> bool:
 _UNEVEN = 1.1
 """How much larger the greatest number of targets must be than the least."""
 
+_SAME_FACTOR = 0.02
+
+_MOST_NODES = 60
+"""The most nodes of one loss that are examined for a mean, and those of one sum for a mask."""
+
+_OVER_CLASSES = ("nll_loss", "nll_loss2d", "cross_entropy", "nll_loss_nd")
+
+
+@dataclass(frozen=True, slots=True)
+class _Mean:
+    """A mean of targets in the loss of a pass: its last node, its weight in the loss, and how many targets it counts.
+
+    `is_sum` is true for a mean by hand: a sum of what a mask selects, and a factor. Its weight is that of the mean.
+    """
+
+    record: NodeRecord
+    weight: float
+    count: int
+    is_sum: bool
+
 
 def uneven_means(survey: Survey) -> Iterator[Finding | None]:
     """Yield a call of backward for means of several parts before a step, if the parts count different targets."""
-    timeline = survey.timeline
     group: list[BackwardStarted] = []
     for _, event in survey.select(BackwardStarted, OptimizerStepped):
         yield None
         if isinstance(event, BackwardStarted):
             group.append(event)
             continue
-        losses: list[NodeRecord] = []
-        if len({started.stack for started in group}) == 1:
-            losses = [record for started in group if (record := _mean_of_targets(survey, started)) is not None]
-        is_known = bool(losses) and len(losses) == len(group) and _have_one_factor(survey, group, losses)
-        counts = [count for record in losses if (count := _counted_targets(timeline, record))] if is_known else []
-        if counts and len(counts) == len(group) and max(counts) > _UNEVEN * min(counts) and _adds_up(survey, group):
-            yield _uneven_finding(survey, group[-1], losses, counts)
-            return
+        if len(group) > 1 and len({started.stack for started in group}) == 1:
+            means = _uneven_parts(survey, group)
+            if means and _adds_up(survey, group):
+                yield _uneven_finding(survey, group[-1], means)
+                return
         group = []
 
 
-def _mean_of_targets(survey: Survey, started: BackwardStarted) -> NodeRecord | None:
-    """Return the mean of a loss over classes at which a pass began, also if it was divided by the number of parts."""
-    record = survey.nodes.get(started.roots[0][0]) if len(started.roots) == 1 else None
-    while record is not None and record.op in ("div", "mul") and not record.shape:
-        record = next((one for one in survey.sources(record) if one.created.requires_grad), None)
-    is_mean = record is not None and dict(record.created.attrs).get("reduction", "mean") in ("mean", 1)
-    return record if record is not None and is_mean and record.op in _OVER_CLASSES else None
-
-
-def _have_one_factor(survey: Survey, group: Sequence[BackwardStarted], losses: Sequence[NodeRecord]) -> bool:
-    """Return whether all passes began at the same multiple of their loss, by the numbers of both.
+def _uneven_parts(survey: Survey, group: Sequence[BackwardStarted]) -> list[_Mean]:
+    """Return the means that one line makes in all passes of a group, with one weight and different numbers of targets.
 
     A program may weight each part by its number of targets.
     """
-    factors = list[float]()
-    for started, record in zip(group, losses, strict=True):
-        root = survey.nodes[started.roots[0][0]]
-        values = [*started.seeds[:1], root.value, record.value]
-        stats = [value.statistics() for value in values if value is not None and value.size == 1]
-        sizes = [one.mean if one is not None else 0.0 for one in stats]
-        if len(sizes) < 2 or not all(isfinite(size) and size for size in sizes):
-            return False
-        factors.append(prod(sizes[:-1]) / sizes[-1])
-    return max(factors) - min(factors) <= _SAME_FACTOR * max(map(abs, factors))
+    by_line: defaultdict[int, list[_Mean]] = defaultdict(list)
+    for started in group:
+        lines = set(by_line)
+        means = list(_means_of_targets(survey, started))
+        for mean in means:
+            by_line[mean.record.created.stack].append(mean)
+        if not means or (lines and lines.isdisjoint(by_line)):
+            return []
+    for means in by_line.values():
+        counts, weights = [mean.count for mean in means], [mean.weight for mean in means]
+        is_each = len(means) == len(group) and len({mean.is_sum for mean in means}) == 1
+        if not is_each or max(counts) <= _UNEVEN * min(counts):
+            continue
+        if max(weights) - min(weights) <= _SAME_FACTOR * max(weights):
+            return means
+    return []
 
 
-_SAME_FACTOR = 0.02
+def _means_of_targets(survey: Survey, started: BackwardStarted) -> Iterator[_Mean]:
+    """Yield the means of targets whose multiples add up to the loss of a pass, by the numbers of all."""
+    seeds = [_number(value) for value in started.seeds[:1]]
+    root = survey.nodes.get(started.roots[0][0]) if len(started.roots) == 1 else None
+    waiting = [(root, abs(seeds[0] if seeds else 1.0))] if root is not None else []
+    for _ in range(_MOST_NODES):
+        if not waiting:
+            return
+        record, weight = waiting.pop()
+        if not weight or record.shape not in ((), (1,)):
+            continue
+        tracked = [one for one in survey.sources(record) if one.created.requires_grad]
+        reduction = dict(record.created.attrs).get("reduction", "mean")
+        if record.op in ("add", "sub"):
+            waiting += [(one, weight) for one in tracked]
+        elif record.op in ("mul", "div", "neg") or record.op in RESHAPING:
+            value, source = _number(record.value), _number(tracked[0].value) if len(tracked) == 1 else 0.0
+            if value and source:
+                waiting.append((tracked[0], weight * abs(value / source)))
+        elif record.op in _OVER_CLASSES and (count := _counted_targets(survey, record)):
+            is_sum = reduction in ("sum", 2)
+            yield _Mean(record, weight * count if is_sum else weight, count, is_sum)
+        elif record.op in ("sum", "mean") and (count := _selected(survey, record)):
+            is_sum = record.op == "sum"
+            yield _Mean(record, weight * count if is_sum else weight, count, is_sum)
 
-_OVER_CLASSES = ("nll_loss", "nll_loss2d", "cross_entropy", "nll_loss_nd")
+
+def _number(value: Value | None) -> float:
+    """Return a known finite number; 0 otherwise."""
+    stats = value.statistics() if value is not None and value.size == 1 else None
+    return stats.mean if stats is not None and not stats.nan and not stats.inf and isfinite(stats.mean) else 0.0
 
 
-def _counted_targets(timeline: Timeline, record: NodeRecord) -> int:
-    """Return the number of targets that count; 0 if they are unknown."""
+def _selected(survey: Survey, reduced: NodeRecord) -> int:
+    """Return the number of elements that a sum or mean gets from a mask of 0 and 1; 0 without such a mask.
+
+    A mean counts only what an index by a mask has selected: it would divide by the zeros, too.
+    """
+    record = reduced
+    for _ in range(_MOST_NODES):
+        sources = list(survey.sources(record))
+        tracked = [one for one in sources if one.created.requires_grad]
+        if record.op in _BY_MASK and len(sources) > 1 and _ones(sources[-1]):
+            return prod(record.shape)
+        if record.op in _OVER_CLASSES and reduced.op == "sum":
+            return _counted_targets(survey, record)
+        masks = [one for one in sources if not one.created.requires_grad and _ones(one) is not None]
+        if record.op in ("mul", "where", "masked_fill") and masks and reduced.op == "sum":
+            ones = _ones(masks[0]) or 0
+            return prod(masks[0].shape) - ones if record.op == "masked_fill" else ones
+        is_carried = record.op in _CARRYING_MASKED or record is reduced
+        if len(tracked) != 1 or not is_carried or (record.op == "mean" and record is not reduced):
+            return 0
+        record = tracked[0]
+    return 0
+
+
+_BY_MASK = frozenset({"masked_select", "index", "getitem"})
+_CARRYING_MASKED = frozenset({"sum", "neg", "mul", "div", "pow", "square", "abs", *SAME_NUMBERS})
+"""Operations between a sum and what a mask has selected."""
+
+
+def _ones(record: NodeRecord) -> int | None:
+    """Return how many elements of a mask are not 0; None if it has other numbers than 0 and 1."""
+    stats = record.value.statistics() if record.value is not None else None
+    if record.value is None or stats is None or record.value.size < 2 or stats.min < 0 or stats.max > 1:
+        return None
+    ones = record.value.size - stats.zero
+    is_mask = record.value.dtype == "bool" or abs(stats.mean * record.value.size - ones) <= _ROUNDED * ones
+    return ones if is_mask and ones else None
+
+
+_ROUNDED = 1e-4
+
+
+def _counted_targets(survey: Survey, record: NodeRecord) -> int:
+    """Return the number of targets that a loss counts; 0 if it is unknown."""
+    timeline, attrs = survey.timeline, dict(record.created.attrs)
     values = [timeline.memory_value(node, nr, record.seq) for node, nr in record.created.inputs[1:2] if node]
-    array = timeline.array(values[0]) if values and values[0] is not None else None
-    ignored = dict(record.created.attrs).get("ignore_index", -100)
-    return int((array != ignored).sum()) if array is not None else 0
+    if not values or values[0] is None or not values[0].dtype.startswith("int"):
+        return 0
+    array, stats, ignored = timeline.array(values[0]), values[0].statistics(), attrs.get("ignore_index", -100)
+    if array is not None:
+        return int((array != ignored).sum())
+    if stats is None or not isinstance(ignored, int):
+        return 0
+    if ignored == 0:
+        return values[0].size - stats.zero
+    return values[0].size if not stats.min <= ignored <= stats.max else _total_weight(record)
 
 
-def _uneven_finding(
-    survey: Survey, started: BackwardStarted, losses: Sequence[NodeRecord], counts: Sequence[int]
-) -> Finding:
-    timeline, last = survey.timeline, losses[-1]
+def _total_weight(record: NodeRecord) -> int:
+    """Return the number of targets by which a mean was divided, which is an output of ``nll_loss``; 0 if unknown."""
+    outputs = record.created.outputs[1:2] if len(record.created.inputs) < _WITH_WEIGHT else ()
+    return round(next(map(_number, (output.value for output in outputs)), 0.0))
+
+
+_WITH_WEIGHT = 3
+
+
+def _uneven_finding(survey: Survey, started: BackwardStarted, means: Sequence[_Mean]) -> Finding:
+    timeline, last, counts = survey.timeline, means[-1], [mean.count for mean in means]
     frames, root = timeline.stack(started.stack), survey.nodes[started.roots[0][0]]
     text = f"means over {min(counts)} to {max(counts)} targets add up with one weight"
     each = f"the {len(counts)} parts before a step count {', '.join(map(str, counts[:8]))} targets"
-    part = Finding("root", f"{each}: a target in a small part has a larger weight", last.seq, last.node)
+    larger = f"{each}: a target in a small part has a larger weight"
+    part = Finding("root", larger, last.record.seq, last.record.node, at=survey.at(last.record))
     fix = "reduction='sum' for each part, divided by the number of targets of all parts together"
+    if last.record.op not in _OVER_CLASSES:
+        fix = "divide the sum of each part by the number of targets of all parts of the step together"
     numbers = (Number("least", min(counts)), Number("most", max(counts)))
     at = survey.at(root) or (frames[0] if frames else None)
     return Finding("uneven-means", text, root.seq, root.node, (part,), fix, at, numbers, suspected=True)
