@@ -142,3 +142,94 @@ def test_other_terms_without_a_gradient_are_notes(name, engine, checks):
     outcome = checks.of_text(program(CUT[name]), engine)
     assert outcome.errors == []
     assert {one.level for one in outcome.found if one.finding.kind == "cut-summand"} == {"note"}
+
+
+TWO_PARTS = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+gen = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(7, 8), nn.Linear(8, 1)
+    def forward(self, x, z):
+        return self.head(F.leaky_relu(self.body(torch.cat([x, z], 1)), 0.2))
+critic = Critic()
+og, oc = torch.optim.Adam(gen.parameters(), lr=0.01), torch.optim.Adam(critic.parameters(), lr=0.01)
+bce, ones, zeros = nn.BCEWithLogitsLoss(), torch.ones(16, 1), torch.zeros(16, 1)
+for i in range(4):
+    z, real = torch.randn(16, 4), torch.randn(16, 3)
+    STEP
+"""
+CRITIC = "loss = bce(critic(real, z), ones) + bce(critic(CUT, z), zeros)\noc.zero_grad()\nloss.backward()\noc.step()\n"
+OWN = CRITIC.replace("CUT", "fake.detach()")
+STEP_G = "og.zero_grad()\nloss.backward()\nog.step()\n"
+FAKE = "fake = gen(z)\n"
+IDLE = {
+    "detach": (f"{FAKE}{OWN}loss = bce(critic(fake.detach(), z), ones) + F.l1_loss(fake, real)  #!\n{STEP_G}",
+               "bce(critic(fake, z), ones)"),
+    "one cut for both": (
+        f"{FAKE}cut = fake.data\n{CRITIC}adv = -critic(cut, z).mean()  #!\nloss = 0.1 * adv + F.l1_loss(fake, real)\n"
+        f"{STEP_G}".replace("CUT", "cut"), "use fake for this term"),
+    "no_grad": (
+        f"with torch.no_grad():\n    fake = gen(z)\n{CRITIC}adv = bce(critic(fake, z), ones)  #!\n"
+        f"loss = F.l1_loss(gen(z), real) + adv\n{STEP_G}".replace("CUT", "fake"), "outside of the no_grad block"),
+    "an action": (
+        f"fake = real\n{OWN}action = gen(z)\nloss = F.mse_loss(action, real)\n"
+        f"loss = loss - critic(action.detach(), z).mean()  #!\n{STEP_G}", "critic(action, z).mean()"),
+}  # fmt: skip
+USEFUL = {
+    "the fake itself": f"{FAKE}{OWN}loss = bce(critic(fake, z), ones) + F.l1_loss(fake, real)\n{STEP_G}",
+    "one sum for both": f"""
+{FAKE}loss = bce(critic(real, z), ones) + bce(critic(fake.detach(), z), zeros) + F.l1_loss(fake, real)
+og.zero_grad(); oc.zero_grad(); loss.backward(); og.step(); oc.step()""",
+    "a part that steps now and then": f"""
+{FAKE}loss = F.l1_loss(fake, real) + critic(fake.detach(), z).pow(2).mean()
+og.zero_grad(); oc.zero_grad(); loss.backward(); og.step()
+if i % 2:
+    oc.step()""",
+    "one sum for each": """
+for opt in (og, oc):
+    fake = gen(z)
+    loss = F.l1_loss(fake, real) + critic(fake.detach(), z).pow(2).mean()
+    og.zero_grad(); oc.zero_grad(); loss.backward(); opt.step()""",
+    "a term of the critic": (
+        f"{FAKE}loss = bce(critic(fake.detach(), z), zeros) + critic.head.weight.pow(2).sum()\n"
+        f"oc.zero_grad(); loss.backward(); oc.step()\nloss = critic(fake, z).mean() + F.l1_loss(fake, real)\n{STEP_G}"
+    ),
+    "a target of the critic": (
+        f"{FAKE}{OWN}with torch.no_grad():\n    target = critic(fake, z)\n"
+        f"loss = F.mse_loss(fake.mean(1, keepdim=True), target) + critic(fake, z).mean()\n{STEP_G}"
+    ),
+}
+
+
+def two_parts(step):
+    return TWO_PARTS.replace("STEP", step.strip().replace("\n", "\n    "))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", IDLE)
+def test_a_term_that_reaches_only_a_part_which_no_step_trains_with_it(name, engine, checks):
+    step, fix = IDLE[name]
+    text = two_parts(step)
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    (one,) = [each for each in outcome.found if each.finding.kind == "cut-summand"]
+    assert one.level == "warning"
+    assert "trains nothing" in one.finding.text
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert fix in (one.finding.edit.new if one.finding.edit is not None else one.finding.fix)
+    if one.finding.edit is not None:
+        after = checks.of_text(one.finding.edit.applied(text), engine)
+        assert [str(each) for each in after.found if each.finding.kind == "cut-summand"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", USEFUL)
+def test_a_term_that_trains_a_part_in_some_pass_is_not_idle(name, engine, checks):
+    outcome = checks.of_text(two_parts(USEFUL[name]), engine)
+    assert outcome.errors == []
+    assert [str(one) for one in outcome.found if one.finding.kind == "cut-summand"] == []

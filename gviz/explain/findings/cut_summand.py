@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gviz.events import GradCaptured, OptimizerStepped
+from gviz.events import GradAccumulated, GradCaptured, GradSet, OptimizerStepped
 from gviz.explain.display_names import innermost, label, label_at, titled, why_cut
 from gviz.explain.edit import (
     switch_of,
@@ -14,6 +15,7 @@ from gviz.explain.edit import (
 )
 from gviz.explain.finding import Finding
 from gviz.explain.findings.error import gradients_taken
+from gviz.explain.findings.gradient_clearing import CLEARED
 from gviz.explain.operation_sets import (
     CARRYING_ONE_TERM,
     JOINING_TERMS,
@@ -35,6 +37,7 @@ _MOST_SUMMANDS = 200
 
 def cut_summand(survey: Survey) -> Iterator[Finding | None]:
     """Yield, for each line that makes the root of a pass, the terms that were made from parameters and are cut."""
+    yield from _terms_of_other_part(survey)
     roots = [survey.nodes[node] for _, event in survey.passes for node, _ in event.roots if node in survey.nodes]
     for root in {record.created.stack: record for record in roots}.values():
         yield None
@@ -270,3 +273,186 @@ def _is_of_trained(survey: Survey, node: int) -> bool:
     pass_nr = captured.pass_nr if isinstance(captured, GradCaptured) else 0
     roots = [root for _, event in survey.passes if event.pass_nr == pass_nr for root, _ in event.roots]
     return not survey.optimized.isdisjoint(ancestors(timeline, *roots))
+
+
+# A term that sends its gradient only to a part that this pass does not train, as ``D(fake.detach())`` for a generator
+
+_MOST_PASSES = 24
+"""The most passes of one call that are examined."""
+
+_MOST_NODES, _MOST_IN_ALL = 20_000, 400_000
+"""The most nodes of one term that are examined, and of all terms."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """What a term of a loss reaches in its pass: the leaves of its graph, and where that graph is cut.
+
+    `cuts` are the parameters behind each cut. `judge` are the leaves that the term reaches last before a cut: those of
+    the last layer of a discriminator.
+    """
+
+    root: NodeRecord
+    term: NodeRecord
+    pass_nr: int
+    leaves: frozenset[int]
+    cuts: Mapping[int, frozenset[int]]
+    judge: frozenset[int]
+
+
+def _terms_of_other_part(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the terms of a loss that train nothing, although the parameters behind a cut of them are trained.
+
+    They reach parameters of another part, whose gradients are cleared before a step uses them. A line whose term trains
+    that part in another pass is for that part: it may only be computed for both.
+    """
+    by_line: defaultdict[int, list[_Reach]] = defaultdict(list)
+    trained = _trained_by_pass(survey)
+    counts, room = Counter[int](), _MOST_IN_ALL
+    for _, event in survey.passes:
+        yield None
+        counts[event.stack] += 1
+        root = survey.nodes.get(event.roots[0][0]) if len(event.roots) == 1 else None
+        if root is None or event.pass_nr not in trained or counts[event.stack] > _MOST_PASSES:
+            continue
+        for term in {one.created.stack: one for one in _tracked_summands(survey, root)}.values():
+            yield None
+            if room > 0:
+                reach, examined = _reach(survey, root, term, event.pass_nr)
+                room -= examined
+                by_line[term.created.stack] += [reach] if reach is not None else []
+    updated = {node for nodes in trained.values() for node in nodes}
+    for reaches in by_line.values():
+        used = {leaf for reach in reaches for leaf in reach.leaves & trained[reach.pass_nr]}
+        for reach in reaches:
+            now = trained[reach.pass_nr]
+            cut = next((node for node, behind in reach.cuts.items() if behind & now), 0)
+            is_other = reach.judge and not reach.judge & used and not reach.leaves & now
+            is_in_use = reach.judge <= updated or not reach.judge & survey.optimized
+            if cut and is_other and is_in_use:
+                yield _other_part_finding(survey, reach, cut, suspected=not reach.judge & updated)
+                break
+
+
+def _trained_by_pass(survey: Survey) -> dict[int, set[int]]:
+    """Return, for each pass whose gradients a step has used, the parameters that it has changed with them."""
+    waiting: defaultdict[int, list[int]] = defaultdict(list)
+    trained: defaultdict[int, set[int]] = defaultdict(set)
+    for _, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
+        if isinstance(event, GradAccumulated):
+            waiting[event.node].append(event.pass_nr)
+        elif isinstance(event, GradSet):
+            if event.how in CLEARED:
+                waiting.pop(event.node, None)
+        elif isinstance(event, OptimizerStepped):
+            for node in event.parameters:
+                for pass_nr in waiting.pop(node, ()):
+                    trained[pass_nr].add(node)
+    return dict(trained)
+
+
+def _tracked_summands(survey: Survey, root: NodeRecord) -> Iterator[NodeRecord]:
+    """Yield the tracked terms of a loss, if it has several. A sum in a module is no sum of terms."""
+    waiting, seen, terms = [root], {root.node}, list[NodeRecord]()
+    while waiting and len(seen) < _MOST_SUMMANDS:
+        record = waiting.pop()
+        tracked = [one for one in survey.sources(record) if one.created.requires_grad and one.created.kind == "op"]
+        is_outside = not record.shape or record.created.scope == root.created.scope
+        is_sum = record.op in JOINING_TERMS and is_outside
+        is_scaled = record.op in CARRYING_ONE_TERM and len(tracked) == 1 and not record.shape
+        if is_scaled and tracked[0].shape and tracked[0].op not in JOINING_TERMS:
+            is_scaled = False
+        if not tracked or not (is_sum or is_scaled):
+            terms.append(record)
+            continue
+        waiting += [source for source in tracked if source.node not in seen]
+        seen.update(source.node for source in tracked)
+    if len(terms) > 1:
+        yield from terms
+
+
+def _reach(survey: Survey, root: NodeRecord, term: NodeRecord, pass_nr: int) -> tuple[_Reach | None, int]:
+    """Return what a term reaches, if a cut is between it and parameters; and how many nodes were examined."""
+    graph, outside = _graph(survey, term.node)
+    cuts = dict[int, frozenset[int]]()
+    entries = dict[int, int]()  # the untracked inputs of the graph -> a cut behind them
+    for node in outside:
+        for lost in _cuts_behind(survey, node):
+            if lost not in cuts:
+                sources = (one for one, _ in survey.nodes[lost].created.inputs if one)
+                behind = {leaf for one in sources for leaf in _graph(survey, one)[0]}
+                cuts[lost] = frozenset(leaf for leaf in behind if _is_leaf(survey, leaf)) & survey.optimized
+            if cuts[lost]:
+                entries[node] = lost
+    if not entries:
+        return None, len(graph)
+    below = set(entries)
+    last: list[int] = []
+    for node in sorted(graph):
+        inputs = [one for one, _ in survey.nodes[node].created.inputs if one in graph or one in entries]
+        if not below.isdisjoint(inputs):
+            below.add(node)
+            last = [one for one in inputs if one not in below] or last
+    judge = {leaf for one in last for leaf in _graph(survey, one)[0] if _is_leaf(survey, leaf)}
+    leaves = frozenset(node for node in graph if _is_leaf(survey, node))
+    known = {lost: cuts[lost] for lost in entries.values()}
+    reach = _Reach(root, term, pass_nr, leaves, known, frozenset(judge)) if judge else None
+    return reach, 2 * len(graph)
+
+
+def _is_leaf(survey: Survey, node: int) -> bool:
+    created = survey.nodes[node].created
+    return created.kind != "op" and created.requires_grad
+
+
+def _graph(survey: Survey, node: int) -> tuple[set[int], list[int]]:
+    """Return a tracked node and the tracked ones that it was made from, and the untracked results among inputs."""
+    if node not in survey.nodes or not survey.nodes[node].created.requires_grad:
+        return set(), []
+    graph, outside, waiting = {node}, dict[int, None](), [node]
+    while waiting and len(graph) < _MOST_NODES:
+        for source in survey.sources(survey.nodes[waiting.pop()]):
+            if not source.created.requires_grad:
+                if source.created.kind == "op":
+                    outside[source.node] = None
+            elif source.node not in graph:
+                graph.add(source.node)
+                waiting.append(source.node)
+    return graph, list(outside)
+
+
+def _cuts_behind(survey: Survey, node: int) -> Iterator[int]:
+    """Yield the nodes that lose tracking behind an untracked result, nearest first."""
+    seen, waiting = {node}, deque([node])
+    while waiting and len(seen) < _MOST_SUMMANDS:
+        here = waiting.popleft()
+        if loses_tracking(survey.timeline, here):
+            yield here
+        for source in survey.sources(survey.nodes[here]):
+            if source.created.kind == "op" and not source.created.requires_grad and source.node not in seen:
+                seen.add(source.node)
+                waiting.append(source.node)
+
+
+def _other_part_finding(survey: Survey, reach: _Reach, lost: int, *, suspected: bool) -> Finding:
+    timeline, cut = survey.timeline, survey.timeline.info(lost)
+    names = label(timeline, reach.term.node), label(timeline, reach.root.node)
+    text = titled("{} is a part of {}, but trains nothing", *names)
+    where = f"cut at {label_at(timeline, lost)}: {why_cut(cut)}"
+    part = Finding("cut", where, cut.born, lost, at=innermost(cut))
+    first, more = label(timeline, min(reach.judge)), len(reach.leaves) - 1
+    others = f" and {more} more" if more else ""
+    only = f"its gradient reaches only {first}{others}, which no step changes with it"
+    to = Finding("leaf", only, reach.term.seq, min(reach.judge), at=survey.at(reach.term))
+    how, source = mend(timeline, cut), next((one for one, _ in cut.created.inputs if one), 0)
+    lines = {survey.nodes[one].created.stack for one in timeline.nodes.users(lost)}
+    fix, at, edit = how.fix, how.at or innermost(cut), how.edit
+    if cut.created.switched_off:
+        fix, at, edit = "compute it for this term again, outside of the no_grad block", survey.at(reach.term), None
+    elif len(lines) > 1:
+        name = timeline.info(source).name
+        itself = name if name.isidentifier() else "the tensor itself"
+        fix, at, edit = f"use {itself} for this term: others need the cut", survey.at(reach.term), None
+    parts = part, to
+    node = reach.term.node
+    return Finding("cut-summand", text, reach.term.seq, node, parts, fix, at, suspected=suspected, edit=edit)

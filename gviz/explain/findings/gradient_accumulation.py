@@ -228,7 +228,7 @@ def _means_of_targets(survey: Survey, started: BackwardStarted) -> Iterator[_Mea
         if not waiting:
             return
         record, weight = waiting.pop()
-        if not weight or record.shape not in ((), (1,)):
+        if not weight or not _number(record.value):
             continue
         tracked = [one for one in survey.sources(record) if one.created.requires_grad]
         reduction = dict(record.created.attrs).get("reduction", "mean")
