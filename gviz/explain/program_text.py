@@ -501,3 +501,112 @@ def classes_named(timeline: Timeline, name: str) -> Iterator[tuple[ProgramText, 
 def methods_of(owner: ast.ClassDef) -> dict[str, ast.FunctionDef]:
     """Return the functions in the body of a class by name."""
     return {part.name: part for part in owner.body if isinstance(part, ast.FunctionDef)}
+
+
+# What keeps a result for later calls: an attribute, an element of a dict or list, or the cache of a function
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The line that keeps a result: ``self.cache[key] = freqs``, where `place` is ``self.cache[key]``.
+
+    `how` is the fix, if it is a special one.
+    """
+
+    at: Frame
+    place: str
+    how: str = ""
+
+
+_CACHES = frozenset({"cache", "lru_cache", "cached", "cached_property", "cached_method", "memoize"})
+_KEEPING = frozenset({"append", "setdefault", "register_buffer", "__setitem__", "put", "add"})
+_LONGEST_PLACE = 30
+
+
+def stored_at(
+    timeline: Timeline, frames: Sequence[Frame], names: Sequence[str], reading: Sequence[Frame] = ()
+) -> Store | None:
+    """Return the line that keeps a result in an attribute, a dict or a list which a later call stack reads.
+
+    `frames` made the result, and `names` are its variables. Without a call stack that reads it, any line that keeps the
+    result counts.
+    """
+    again = {(frame.path, frame.line) for frame in reading}
+    for nr, frame in enumerate(frames):
+        text = program_text(timeline, frame)
+        one = text.at(frame.line, frame.column) if text is not None else None
+        if text is None or one is None:
+            continue
+        function = function_of(one)
+        if (cache := _cache_of(text, function, frame)) is not None:
+            return cache
+        is_called_again = any((outer.path, outer.line) in again for outer in frames[nr + 1 :])
+        readers = [*reading, frame] if is_called_again else reading
+        for other in text.by_function.get(function, ()):
+            place = _kept_in(other, names, frame if other.node is one.node else None)
+            if place is not None and (not reading or _is_read(timeline, readers, place)):
+                at = frame_of(frame, other.first, text)
+                return Store(at, clipped(ast.unparse(place), _LONGEST_PLACE))
+    return None
+
+
+def _cache_of(text: ProgramText, function: ast.AST | None, like: Frame) -> Store | None:
+    """Return the decorator of a function that keeps its results."""
+    for part in getattr(function, "decorator_list", []):
+        named = ast.unparse(part.func if isinstance(part, ast.Call) else part)
+        if named.split(".")[-1] in _CACHES:
+            return Store(frame_of(like, part.lineno, text), f"@{named}", "return a detached tensor")
+    return None
+
+
+def _kept_in(one: Statement, names: Sequence[str], running: Frame | None) -> ast.expr | None:
+    """Return the attribute or container to which a statement adds a variable, or the expression that was running."""
+    match one.node:
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                pairs = [(target, value)]
+                if isinstance(target, ast.Tuple):
+                    parts = value.elts if isinstance(value, ast.Tuple) else [value] * len(target.elts)
+                    pairs = list(zip(target.elts, parts, strict=False))
+                for place, kept in pairs:
+                    if isinstance(place, ast.Attribute | ast.Subscript) and _keeps(kept, names, running):
+                        return place
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner, attr=attr), args=[*_] as args)) if (
+            attr in _KEEPING and any(_keeps(kept, names, running) for kept in args)
+        ):
+            if attr == "register_buffer" and isinstance(args[0], ast.Constant):
+                return ast.Attribute(owner, str(args[0].value), ast.Load())
+            return owner
+    return None
+
+
+def _keeps(kept: ast.expr, names: Sequence[str], running: Frame | None) -> bool:
+    """Return whether an expression, or an element of it, is one of these variables, or was running."""
+    parts = [kept]
+    if isinstance(kept, ast.Tuple | ast.List):
+        parts = [kept, *kept.elts]
+    elif isinstance(kept, ast.Dict):
+        parts = [kept, *kept.values]
+    is_named = any(isinstance(part, ast.Name) and part.id in names for part in parts)
+    return is_named or (running is not None and any(is_at(part, running) for part in parts))
+
+
+def _is_read(timeline: Timeline, frames: Sequence[Frame], place: ast.expr) -> bool:
+    """Return whether a function of a call stack reads an attribute or a container."""
+    while isinstance(place, ast.Subscript):
+        place = place.value
+    key = ast.unparse(place).rpartition(".")[2]
+    for frame in frames:
+        source = statement_at(timeline, frame)
+        if source is None:
+            continue
+        text, one = source
+        function = function_of(one)
+        read = (places_read(other.node) for other in text.by_function.get(function, ()))
+        if any(
+            name.rpartition(".")[2] == key
+            for names in (read if function else [places_read(one.node)])
+            for name in names
+        ):
+            return True
+    return False

@@ -226,3 +226,119 @@ def test_a_detach_whose_result_is_dropped_is_assigned(engine, checks):
     (one,) = [one.finding for one in checks.of_text(text, engine).found if one.level == "error"]
     assert one.edit.diff() == ["-    state.detach()", "+    state = state.detach()"]
     assert [other for other in checks.of_text(one.edit.applied(text), engine).found if other.level != "note"] == []
+
+
+TRAINED = """
+opt = torch.optim.SGD([w, *net.parameters()], lr=0.1)
+for i in range(3):
+    loss = net(torch.randn(5, 4) * USED).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+LEARNED = "w, net = nn.Parameter(torch.randn(4)), nn.Linear(4, 1)\n"
+KEPT = {
+    "an attribute": (
+        """
+class Rotary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cached = None
+    def forward(self, n):
+        if self.cached is not None and n <= self.cached.shape[0]:
+            return self.cached[:n]
+        freqs = torch.outer(torch.arange(n).float(), w).cos()
+        self.cached = freqs  #!
+        return freqs
+rotary = Rotary()
+""",
+        "rotary(5)",
+        "store freqs.detach()",
+    ),
+    "an element of a dict": (
+        """
+class Table:
+    def __init__(self):
+        self.cache = {}
+    def build(self, n):
+        return torch.outer(torch.arange(n).float(), w).cos()
+    def get(self, n):
+        if n not in self.cache:
+            self.cache[n] = self.build(n)  #!
+        return self.cache[n]
+table = Table()
+""",
+        "table.get(5)",
+        "detach() what is stored",
+    ),
+    "one of two attributes": (
+        """
+class Rotary(nn.Module):
+    size = 0
+    def forward(self, n):
+        if n > self.size:
+            self.size, f = n, torch.outer(torch.arange(n).float(), w)
+            self.cos, self.sin = f.cos(), f.sin()  #!
+        return self.cos[:n] + self.sin[:n]
+rotary = Rotary()
+""",
+        "rotary(5)",
+        "detach() what is stored",
+    ),
+    "the cache of a function": (
+        """
+from functools import lru_cache
+@lru_cache(maxsize=None)  #!
+def table(n):
+    return torch.outer(torch.arange(n).float(), w).cos()
+""",
+        "table(5)",
+        "return a detached tensor",
+    ),
+    "a global dict": (
+        """
+CACHE = {}
+def table(n):
+    if n not in CACHE:
+        out = torch.outer(torch.arange(n).float(), w)
+        CACHE[n] = out  #!
+    return CACHE[n]
+""",
+        "table(5)",
+        "store out.detach()",
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", KEPT)
+def test_the_line_that_keeps_a_graph_for_later_steps_is_named(name, engine, checks):
+    program, used, fix = KEPT[name]
+    text = HEAD + LEARNED + program + TRAINED.replace("USED", used)
+    (one,) = [one.finding for one in checks.of_text(text, engine).found if one.level == "error"]
+    assert (one.kind, one.edit) == ("second-backward", None)
+    assert text.splitlines()[one.at.line - 1].endswith("#!")
+    assert ", kept by " in one.text
+    assert fix in one.fix
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_attribute_that_each_step_sets_again_is_carried_over(engine, checks):
+    program = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.fc, self.h = nn.GRUCell(3, 4), nn.Linear(4, 1), torch.zeros(8, 4)
+    def forward(self, x):
+        self.h = self.cell(x, self.h)
+        return self.fc(self.h)
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(3):
+    loss = F.mse_loss(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+    (one,) = [one.finding for one in checks.of_text(HEAD + program, engine).found if one.level == "error"]
+    assert one.kind == "carried-state"

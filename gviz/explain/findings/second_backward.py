@@ -17,6 +17,8 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
+import numpy as np
+
 from gviz.events import BackwardStarted
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.display_names import at_text, innermost, label, label_at, symbol, titled
@@ -27,6 +29,7 @@ from gviz.explain.program_errors import Failure
 from gviz.explain.program_text import (
     FUNCTION_NODES,
     Statement,
+    Store,
     called_name,
     frame_of,
     function_of,
@@ -37,6 +40,7 @@ from gviz.explain.program_text import (
     places_read,
     places_set,
     statement_at,
+    stored_at,
 )
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
@@ -89,8 +93,11 @@ def _carried(failure: Failure, released: Finding, user: int, old: int) -> Findin
     """
     timeline = failure.timeline
     source, used = timeline.info(old), timeline.info(user)
-    if _is_used_again(timeline, used, old):
-        return _single_result(failure, released, used, source)
+    is_again = _is_used_again(timeline, used, old)
+    is_kept = is_again or _is_made_once(timeline, source)
+    store = stored_at(timeline, source.frames, source.names, used.frames) if is_kept else None
+    if is_again or store is not None:
+        return _single_result(failure, released, used, source, store)
     first = _other_use(timeline, used, old)
     kind, what = ("carried-state", "carried over") if first is None else ("second-backward", "which both use")
     text = titled(f"backward reaches an earlier graph through {{}}, {what}", label(timeline, old))
@@ -228,8 +235,19 @@ def _is_used_again(timeline: Timeline, used: NodeInfo, old: int) -> bool:
     return any(_calls(info) == _calls(used) and info.op.name == used.op.name for info in uses)
 
 
-def _single_result(failure: Failure, released: Finding, used: NodeInfo, source: NodeInfo) -> Finding:
-    """Return the finding about a result that was made before a loop: every step goes back through its one graph."""
+def _is_made_once(timeline: Timeline, source: NodeInfo) -> bool:
+    """Return whether the line that made a result has not run again in a later iteration."""
+    nodes, end, place = timeline.nodes, timeline.iteration_of(source.node).end, timeline.nodes.place_of(source.node)
+    again = place + np.flatnonzero(nodes.origins.stack[place:] == source.created.stack)
+    return nodes.born(nodes[int(again[-1])]) <= end
+
+
+def _single_result(
+    failure: Failure, released: Finding, used: NodeInfo, source: NodeInfo, store: Store | None
+) -> Finding:
+    """Return the finding about a result that was made before a loop, or that is stored: every step goes back through
+    its one graph.
+    """
     timeline, name = failure.timeline, symbol(failure.timeline, source.node)
     what = label(timeline, source.node)
     text = titled("backward reaches an earlier graph through {}, made only once", what)
@@ -249,6 +267,11 @@ def _single_result(failure: Failure, released: Finding, used: NodeInfo, source: 
         fix, edit, at = learned, None, innermost(source)
     if leaf is not None and leaf.created.kind == "parameter":
         fix, edit, at = PARAMETER_LAST, parameter_last(timeline, innermost(source)), innermost(source)
+    elif leaf is None and store is not None:
+        text = titled("backward reaches an earlier graph through {}, kept by {}", what, store.place)
+        how = store.how or (f"store {name}.detach()" if name.isidentifier() else "detach() what is stored")
+        fix = f"{how}, if nothing learns through it; or make it anew in each step"
+        return Finding("second-backward", text, failure.seq, source.node, (edge, released), fix, store.at)
     return Finding("second-backward", text, failure.seq, source.node, (edge, released), fix, at, edit=edit)
 
 
