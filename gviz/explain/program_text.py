@@ -523,10 +523,10 @@ _KEEPING = frozenset({"append", "setdefault", "register_buffer", "__setitem__", 
 _LONGEST_PLACE = 30
 
 
-def stored_at(
+def stores_of(
     timeline: Timeline, frames: Sequence[Frame], names: Sequence[str], reading: Sequence[Frame] = ()
-) -> Store | None:
-    """Return the line that keeps a result in an attribute, a dict or a list which a later call stack reads.
+) -> Iterator[Store]:
+    """Yield the lines that keep a result in an attribute, a dict or a list which a later call stack reads.
 
     `frames` made the result, and `names` are its variables. Without a call stack that reads it, any line that keeps the
     result counts.
@@ -539,15 +539,14 @@ def stored_at(
             continue
         function = function_of(one)
         if (cache := _cache_of(text, function, frame)) is not None:
-            return cache
+            yield cache
+            continue
         is_called_again = any((outer.path, outer.line) in again for outer in frames[nr + 1 :])
         readers = [*reading, frame] if is_called_again else reading
         for other in text.by_function.get(function, ()):
             place = _kept_in(other, names, frame if other.node is one.node else None)
             if place is not None and (not reading or _is_read(timeline, readers, place)):
-                at = frame_of(frame, other.first, text)
-                return Store(at, clipped(ast.unparse(place), _LONGEST_PLACE))
-    return None
+                yield Store(frame_of(frame, other.first, text), clipped(ast.unparse(place), _LONGEST_PLACE))
 
 
 def _cache_of(text: ProgramText, function: ast.AST | None, like: Frame) -> Store | None:
@@ -557,6 +556,12 @@ def _cache_of(text: ProgramText, function: ast.AST | None, like: Frame) -> Store
         if named.split(".")[-1] in _CACHES:
             return Store(frame_of(like, part.lineno, text), f"@{named}", "return a detached tensor")
     return None
+
+
+def place_of_store(one: Statement, names: Sequence[str]) -> str:
+    """Return the attribute or container to which a statement adds one of these variables; empty if it adds none."""
+    place = _kept_in(one, names, None)
+    return clipped(ast.unparse(place), _LONGEST_PLACE) if place is not None else ""
 
 
 def _kept_in(one: Statement, names: Sequence[str], running: Frame | None) -> ast.expr | None:

@@ -40,7 +40,7 @@ from gviz.explain.program_text import (
     places_read,
     places_set,
     statement_at,
-    stored_at,
+    stores_of,
 )
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
@@ -95,7 +95,7 @@ def _carried(failure: Failure, released: Finding, user: int, old: int) -> Findin
     source, used = timeline.info(old), timeline.info(user)
     is_again = _is_used_again(timeline, used, old)
     is_kept = is_again or _is_made_once(timeline, source)
-    store = stored_at(timeline, source.frames, source.names, used.frames) if is_kept else None
+    store = next(stores_of(timeline, source.frames, source.names, used.frames), None) if is_kept else None
     if is_again or store is not None:
         return _single_result(failure, released, used, source, store)
     first = _other_use(timeline, used, old)
