@@ -43,7 +43,7 @@ from gviz.explain.edit import (
     without_in_place,
 )
 from gviz.explain.finding import Finding
-from gviz.explain.findings import returned_gradients
+from gviz.explain.findings import checkpoint, returned_gradients
 from gviz.explain.program_errors import MOST_READ, Failure
 from gviz.explain.program_text import (
     ProgramText,
@@ -807,6 +807,7 @@ _EXPLANATIONS: tuple[tuple[str, Callable[[Failure], Finding | None]], ...] = (
     (r"Error\(s\) in loading state_dict", _of_state),
     (_NO_ATTRIBUTE, _of_missing_attribute),
     (_COPIED, _of_copied_graph),
+    (checkpoint.DIFFERENT, checkpoint.explain_difference),
 )
 """Messages that need more than a fixed text, each with a function that returns its finding, or None."""
 
