@@ -123,9 +123,10 @@ INSIDE = {
         training display_names hook_effects recording_overview program_errors tracking computation saved_memory
         module_times module_costs
         outgoing_gradients contributions findings.alarm findings._nan_operation findings.divergence findings.nan
-        findings.returned_gradients findings.error findings.mismatch findings.lost_update findings.module_flag
-        findings.constant_condition findings.recurrent_output findings.dropped_result findings.no_gradient
-        findings.copied_model findings.optimizer_step findings.gradient_clearing findings.opposed_passes
+        findings.returned_gradients findings.checkpoint findings.error findings.mismatch
+        findings.lost_update findings.module_flag findings.constant_condition findings.recurrent_output
+        findings.dropped_result findings.no_gradient findings.copied_model findings.optimizer_step
+        findings.gradient_clearing findings.opposed_passes
         findings.gradient_clipping findings.loss_scale findings.gradient_accumulation findings.learning_rate
         findings.gradient_sources findings.zero_gradient
         findings.value_sources findings.in_place findings.second_backward findings.group_softmax
@@ -142,8 +143,9 @@ INSIDE = {
         findings.unread_variable findings.log_scale findings.noise_scale         findings.shifted_labels
         findings.early_mean findings.self_comparison
         findings.loss_terms findings.sample_order findings.changed_data findings.noise_target
-        findings.custom_function findings.written_gradient findings.saved_intermediates findings.data_layout
-        findings.checkpoint findings.second_derivatives finding_kinds
+        findings.fisher_information findings.custom_function findings.written_gradient
+        findings.saved_intermediates findings.data_layout findings.checkpoint findings.second_derivatives
+        finding_kinds
         why failed_call check question node_facts event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types

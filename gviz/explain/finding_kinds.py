@@ -31,6 +31,7 @@ from gviz.explain.findings import (
     dropped_result,
     early_mean,
     error,
+    fisher_information,
     frozen_parameters,
     gradient_accumulation,
     gradient_clearing,
@@ -290,6 +291,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "means of parts with different numbers of targets, which add up with one weight",
         find=gradient_accumulation.uneven_means,
+    ),
+    Kind(
+        "squared-mean",
+        "note",
+        "a Fisher information that is the square of a mean gradient, not the mean of squared gradients",
+        find=fisher_information.squared_mean,
     ),
     Kind(
         "squared-rate",
