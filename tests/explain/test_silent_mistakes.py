@@ -1430,8 +1430,9 @@ net = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 2))
 opt = torch.optim.SGD(net.parameters(), lr=0.01)
 x, y = torch.randn(16, 3), torch.arange(16) % 2
 old = [p.detach().clone() for p in net.parameters()]
-F.cross_entropy(net(x), y).backward()
-worth = [p.grad.pow(2).clone() for p in net.parameters()]
+scores = F.cross_entropy(net(x), y, reduction="none")
+gradients = [torch.autograd.grad(score, list(net.parameters()), retain_graph=True) for score in scores]
+worth = [sum(g.pow(2) for g in each) / 16 for each in zip(*gradients)]
 for i in range(3):
     penalty = sum((w * (p - q).pow(2)).sum() for w, p, q in zip(worth, net.parameters(), old))
     loss = F.cross_entropy(net(x), y) + 10 * penalty
