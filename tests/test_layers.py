@@ -144,7 +144,7 @@ INSIDE = {
         findings.early_mean findings.self_comparison
         findings.loss_terms findings.sample_order findings.changed_data findings.noise_target
         findings.fisher_information findings.custom_function findings.written_gradient
-        findings.saved_intermediates findings.data_layout findings.checkpoint findings.second_derivatives
+        findings.saved_intermediates findings.data_layout findings.second_derivatives
         finding_kinds
         why failed_call check question node_facts event_description gradcheck_report whatif""",
     "engine": """
