@@ -29,10 +29,10 @@ import numpy as np
 from gviz.errors import GvizError
 from gviz.events import Event, NodeFreed, OpSeen, SourceSeen, StackSeen
 from gviz.events.optimizer_options import Earlier
-from gviz.source import site
+from gviz.source import call_stack
 from gviz.values.value import FEW_BYTES, INLINE_BYTES, Array, Keep, Value, Whole, capturing, shape_of
 
-site.add_recorder(__file__)
+call_stack.add_recorder(__file__)
 
 Listener = Callable[[Event], None]
 
@@ -78,9 +78,9 @@ class Channel:
         self._freed: deque[_End] = deque()
         self._ends: dict[int, _End] = {}
         self._queue_free = self._freed.append
-        self._stacks: defaultdict[int, dict[site.StackKey, int]] = defaultdict(lambda: {(): 0})
+        self._stacks: defaultdict[int, dict[call_stack.StackKey, int]] = defaultdict(lambda: {(): 0})
         """By thread: a line that several threads run has one stack for each."""
-        self._trails: defaultdict[int, dict[site.StackKey, int]] = defaultdict(dict)
+        self._trails: defaultdict[int, dict[call_stack.StackKey, int]] = defaultdict(dict)
         """The stack numbers by trail, also by thread."""
         self._callers: dict[tuple[int, int, int], tuple[int, int]] = {}
         """The tree of all frames of recorded stacks.
@@ -143,31 +143,31 @@ class Channel:
 
     def stack(self) -> int:
         """Return the number of the user's current call stack."""
-        trail = site.trail()
+        trail = call_stack.trail()
         if len(trail) > _LONG:
             trail = _short(trail)
         number = self._trails[get_ident()].get(trail)
         if number is None:
-            number = self._trails[get_ident()][trail] = self.stack_number(site.stack())
+            number = self._trails[get_ident()][trail] = self.stack_number(call_stack.stack())
         return number
 
-    def stack_number(self, key: site.StackKey) -> int:
+    def stack_number(self, key: call_stack.StackKey) -> int:
         """Return the number of a stack captured elsewhere, such as that of an exception."""
         known = self._stacks[get_ident()]
         short = key if len(key) <= _LONG else _short(key)
         number = known.get(short)
         if number is None:
-            number = known[short] = self._see_stack(key[: 2 * site.DEEPEST])
+            number = known[short] = self._see_stack(key[: 2 * call_stack.DEEPEST])
         return number
 
-    def frames(self, stack: int) -> tuple[site.Frame, ...]:
+    def frames(self, stack: int) -> tuple[call_stack.Frame, ...]:
         """Return the frames of a recorded stack, innermost first; empty for an unknown number."""
         keys = {number: key for key, (number, _) in tuple(self._callers.items())}
         frame, places = self._innermost.get(stack, 0), []
         while frame:
             frame, *place = keys[frame]
             places += place
-        return site.frames(tuple(places))
+        return call_stack.frames(tuple(places))
 
     def op(self, key: object, describe: Callable[[int], OpSeen]) -> int:
         """Return the number of an op; `describe` makes its `OpSeen` when `key` is new."""
@@ -178,7 +178,7 @@ class Channel:
             self._ops[key] = number
         return number
 
-    def _see_stack(self, key: site.StackKey) -> int:
+    def _see_stack(self, key: call_stack.StackKey) -> int:
         """Emit a new stack. Its base is the known stack that shares the most outermost frames with it."""
         caller, base, own = 0, 0, len(key)
         while own:
@@ -186,7 +186,7 @@ class Channel:
             if known is None:
                 break
             (caller, base), own = known, own - 2
-        frames = site.frames(key[:own])
+        frames = call_stack.frames(key[:own])
         for frame in frames:
             if frame.path not in self._sources:
                 self._sources.add(frame.path)
@@ -200,7 +200,7 @@ class Channel:
         return number
 
 
-def _short(key: site.StackKey) -> site.StackKey:
+def _short(key: call_stack.StackKey) -> call_stack.StackKey:
     """Return a short key for a long stack. With whole stacks as keys, a deep recursion takes hundreds of megabytes.
 
     Its length is odd, which no whole stack's is.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gviz import emit
 from gviz.events import Event, StackSeen
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.phases import PhaseTracker
 from gviz.trace.stacks import Stacks

@@ -21,7 +21,7 @@ from gviz.events import (
     StepFinished,
     StepStarted,
 )
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values.value import capture

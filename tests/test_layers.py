@@ -90,7 +90,7 @@ INSIDE = {
         picture_content
         page.document forms.picture_json forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry
         forms.series forms.svg forms.png_and_pdf page.views page.page_data forms.gif forms.animation file_formats""",
-    "source": "site parsing saved_names object_names",
+    "source": "call_stack parsing saved_names object_names",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
         private_api cuda_captures host_copies tensor_properties cuda_kernels device_values warning_lines values
@@ -115,7 +115,7 @@ INSIDE = {
     "compare": "compared_iteration tolerance source_changes alignment recording_comparison ranks",
     "graphify": "break_recorder construct tensor_code conversions rewrite breaks",
     "rerun": """
-        change_parser branch branch_recording inputs custom_function forward intermediates iteration
+        change_parser branch branch_recording inputs function_body forward function_backward iteration
         finite_differences surrogates second_order pytorch_text checked_script reproduction_script""",
     "explain": """
         program_text discarded_statement edit finding node_question operation_sets formula grad_history
@@ -133,7 +133,7 @@ INSIDE = {
         findings.broadcast findings.loss_reduction
         findings.softmax findings.squashed_twice findings.default_dimension
         findings.attached_target findings.loss_of_other_part findings.cut_summand
-        findings.target_range findings.copied_target
+        findings.target_range findings.target_in_input
         findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state findings.stagnation
         findings.vanishing_exploding findings.unchanged_parameters findings.frozen_parameters
         findings.shared_parameters findings.weight_symmetry findings.padding_row findings.replicas

@@ -27,8 +27,8 @@ from gviz import emit, frameworks
 from gviz.errors import GvizError
 from gviz.live.protocol import PauseReason
 from gviz.rich_representation import in_notebook, notebook_front
-from gviz.source import site
-from gviz.source.site import Frame
+from gviz.source import call_stack
+from gviz.source.call_stack import Frame
 from gviz.system import notice, processes
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.record import NestedRecording, Recording
@@ -201,7 +201,7 @@ def _open(recording: Recording | NestedRecording, *, here: bool) -> None:
     _seen[recording.path] = len(recording)
     with emit.silence():
         if here:
-            _obey(view(recording.path, len(recording), waited_for=True, stack=site.user_frames()))
+            _obey(view(recording.path, len(recording), waited_for=True, stack=call_stack.user_frames()))
         else:
             _obey(view(recording.path, waited_for=True))
 

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, OptimizerStepped
+from gviz.source.call_stack import Frame
 from gviz.source.parsing import loops
-from gviz.source.site import Frame
 from gviz.trace.graph_state import Iteration, NodeInfo, NodeState, Phase
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gviz.engine import messages, watchers
-from gviz.source.site import is_hidden, warn
+from gviz.source.call_stack import is_hidden, warn
 
 __all__ = ["is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"]
 

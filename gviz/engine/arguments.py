@@ -26,7 +26,7 @@ from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.messages import warn_once
 from gviz.engine.signatures import FUNCTIONS, INNER, INNER_CALLS, METHODS
 from gviz.engine.tensor import Tensor
-from gviz.source.site import forwards
+from gviz.source.call_stack import forwards
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The arguments of factories: sizes, numbers and options, checked with PyTorch's error texts.

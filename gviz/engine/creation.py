@@ -33,7 +33,7 @@ from gviz.engine.modes import thread
 from gviz.engine.op import any_requires_grad
 from gviz.engine.tensor import Tensor, callbacks, new_tensor
 from gviz.events import OpSeen
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from gviz.engine.op import REQUIRED, Attrs, Op, Overlap, apply
 from gviz.engine.return_types import Results, results_type
 from gviz.engine.tensor import Tensor, WrappedNumber, callbacks, new_tensor
 from gviz.engine.views import apply_in_place, check_overlap, check_writable
-from gviz.source.site import forwards, warn
+from gviz.source.call_stack import forwards, warn
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ from gviz.events import (
 )
 from gviz.result_tensors import parts
 from gviz.source import object_names
-from gviz.source.site import called_by_the_program, forwards
+from gviz.source.call_stack import called_by_the_program, forwards
 from gviz.values.value import Value, shape_of
 
 # ----------------------------------------------------------------------------------------------------------------------

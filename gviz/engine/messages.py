@@ -5,7 +5,7 @@ They are those of PyTorch 2.13. Each is raised in one place of the engine.
 
 from __future__ import annotations
 
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 SECOND_BACKWARD = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "

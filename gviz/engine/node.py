@@ -27,8 +27,8 @@ from gviz.engine import anomaly_detection, dtypes, messages, watchers
 from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
 from gviz.events import OpSeen
-from gviz.source import site
-from gviz.source.site import Frame, StackKey
+from gviz.source import call_stack
+from gviz.source.call_stack import Frame, StackKey
 
 if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor
@@ -59,7 +59,7 @@ class RemovableHandle:
         self._registries: tuple[dict[int, bool], ...] = ()
         hooks[self.id] = hook
         if emit.channel is not None:
-            registration_stacks[self.id] = site.stack()
+            registration_stacks[self.id] = call_stack.stack()
 
     def mark(self, *registries: dict[int, bool]) -> None:
         """Adds the hook to `registries`, which determine how it is called, until it is removed."""
@@ -262,7 +262,7 @@ class SavedTensor:
 def remember_write(tensor: Tensor) -> None:
     """Stores the current call stack in the version counter of `tensor`, if an error may need it."""
     if emit.channel is not None or anomaly_detection.mode.enabled:
-        tensor._counter[1:] = [site.stack()]  # type: ignore[list-item]  # a second element is for notes only
+        tensor._counter[1:] = [call_stack.stack()]  # type: ignore[list-item]  # a second element is for notes only
 
 
 def released_error(node: Node) -> RuntimeError:
@@ -283,7 +283,7 @@ def modified_error(node: Node, tensor: Tensor, text: str) -> RuntimeError:
     if origin:
         error.add_note(f"{node.name()} saved it in {origin}")
     if written:
-        error.add_note(f"it was last written in {_frame_text(site.frames(written[0]))}")  # type: ignore[arg-type]  # as above
+        error.add_note(f"it was last written in {_frame_text(call_stack.frames(written[0]))}")  # type: ignore[arg-type]  # as above
     return error
 
 

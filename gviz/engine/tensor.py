@@ -31,7 +31,7 @@ from gviz.engine.printing import tensor_text
 from gviz.engine.size import Size
 from gviz.engine.unsupported_names import MissingAttribute
 from gviz.rich_representation import Displayed
-from gviz.source.site import forwards, warn
+from gviz.source.call_stack import forwards, warn
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Literal
 
 from gviz.events.event import Count, Event
 from gviz.events.optimizer_options import Groups
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 
 
 class ScopeEntered(Event, frozen=True):

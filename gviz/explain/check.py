@@ -27,7 +27,7 @@ from gviz.explain.program_text import line_text
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import ancestors
 from gviz.explain.why import why, why_failure
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished
 from gviz.trace.timeline import Timeline
 

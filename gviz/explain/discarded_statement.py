@@ -24,7 +24,7 @@ from gviz.explain.program_text import (
     names_set,
     statement_at,
 )
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 
 APPLY = "apply"

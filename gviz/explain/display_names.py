@@ -10,7 +10,7 @@ from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
 from gviz.events.operation_names import PRODUCTS, documented_name
 from gviz.explain.formula import is_small
 from gviz.explain.operation_sets import RESHAPING, RESHAPING_CALLS
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import abridged, abridged_label, clipped, clipped_name, file_line, file_name, shown

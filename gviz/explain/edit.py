@@ -34,7 +34,7 @@ from gviz.explain.program_text import (
     update_in_place,
 )
 from gviz.source import parsing
-from gviz.source.site import Frame, source_lines
+from gviz.source.call_stack import Frame, source_lines
 from gviz.trace.timeline import Timeline
 
 Change: TypeAlias = Callable[[ast.expr], str | None]

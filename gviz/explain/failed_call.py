@@ -21,7 +21,7 @@ from itertools import islice, takewhile
 from gviz.events import BackwardFinished, Failed, NodeFreed, ScopeEntered, ScopeLeft
 from gviz.explain.program_errors import Failure, failure_at
 from gviz.explain.why import why_failure
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, shown

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gviz.explain.edit import Edit
 from gviz.rich_representation import Displayed
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.values.plain_text import file_line
 
 

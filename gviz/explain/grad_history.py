@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gviz.events import GradAccumulated, GradRetained, GradSet, grad_left
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

@@ -14,7 +14,7 @@ from gviz.events import HookRan
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding
 from gviz.explain.grad_history import is_zero, uniform_effect, uniform_factor
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import Contribution
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import file_line, shown

@@ -20,7 +20,7 @@ from gviz.explain.grad_history import accumulation
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
 from gviz.explain.parameter_updates import options_of, step_of
 from gviz.explain.tracking import as_at
-from gviz.source.site import source_lines
+from gviz.source.call_stack import source_lines
 from gviz.trace.graph_state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import bytes_text, dtype_text, shape_text

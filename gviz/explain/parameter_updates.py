@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from gviz.events import DataSet, Event, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.events.optimizer_options import Option, option_text, options_in
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Moment, Timeline
 from gviz.trace.whole_iterations import NUMBERED
 from gviz.values.plain_text import shown

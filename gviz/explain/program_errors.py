@@ -11,7 +11,7 @@ from gviz.events import BackwardFinished, Failed
 from gviz.explain.backward_passes import pass_started
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import line_text
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, file_line, shown

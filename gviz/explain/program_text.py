@@ -18,7 +18,7 @@ from textwrap import dedent
 from typing import TypeVar
 
 from gviz.source import parsing
-from gviz.source.site import Frame, source_lines
+from gviz.source.call_stack import Frame, source_lines
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
 

@@ -33,7 +33,7 @@ from gviz.events import Edge, NodeCreated, StepFinished
 from gviz.explain.computation import saved_edge, saved_places
 from gviz.explain.display_names import innermost, is_mask, label
 from gviz.explain.finding import Finding, Number
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import bytes_text, count_text, shape_text

@@ -25,7 +25,7 @@ from gviz.explain.edit import (
     without_new_leaf,
 )
 from gviz.explain.program_text import called_at, line_text, target_of, update_in_place
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, file_line

@@ -11,7 +11,7 @@ import numpy as np
 
 from gviz.events import BackwardFinished, BackwardStarted, NodeCreated
 from gviz.explain.backward_passes import loss_at, start_of_pass
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished
 from gviz.trace.graph_state import Phase
 from gviz.trace.timeline import Timeline

@@ -11,7 +11,7 @@ from gviz.graphify.break_recorder import CATEGORY
 from gviz.graphify.construct import Advice, Construct, Kind, construct
 from gviz.graphify.rewrite import advice
 from gviz.source import parsing
-from gviz.source.site import Frame, source_lines
+from gviz.source.call_stack import Frame, source_lines
 from gviz.trace.timeline import Timeline
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 
 Kind = Literal["if", "while", "for", "match", "assert", "filter", "index", "sizes", "value"]
 """``filter`` is the condition of a comprehension, ``index`` indexing with a mask, ``sizes`` a function whose result

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gviz.errors import GvizError
-from gviz.source import site
+from gviz.source import call_stack
 
 if TYPE_CHECKING:
     from gviz.api.drawable import Drawn
@@ -171,7 +171,7 @@ def hide_machinery() -> None:
     for name in MACHINERY:
         spec = find_spec(name) if name in sys.modules or name == "ipykernel_launcher" else None
         if spec is not None and spec.origin is not None:
-            site.hide(str(Path(spec.origin).parent) + "/" if spec.submodule_search_locations else spec.origin)
+            call_stack.hide(str(Path(spec.origin).parent) + "/" if spec.submodule_search_locations else spec.origin)
 
 
 def _hide_magic() -> None:
@@ -179,7 +179,7 @@ def _hide_magic() -> None:
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_globals.get("__name__") == "__main__":
-            site.hide(frame.f_code.co_filename)
+            call_stack.hide(frame.f_code.co_filename)
         frame = frame.f_back
 
 

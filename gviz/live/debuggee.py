@@ -37,11 +37,11 @@ from gviz.live.protocol import (
     Released,
     ResumeRequest,
 )
-from gviz.source import site
+from gviz.source import call_stack
 from gviz.trace.file.writer import TraceWriter
 from gviz.trace.recording.record import Recording
 
-site.add_recorder(os.path.dirname(__file__) + os.sep)
+call_stack.add_recorder(os.path.dirname(__file__) + os.sep)
 
 SECONDS_TO_END = 2.0
 _SECONDS_BETWEEN_POKES = 0.05
@@ -83,7 +83,7 @@ class Debuggee:
         if self._gate is None or os.getpid() != self._process:
             return False
         ignored = self._ignored_calls
-        is_ignored = bool(ignored) and CallSite(PAUSE_WORDS[reason], *site.user_line()).key in ignored
+        is_ignored = bool(ignored) and CallSite(PAUSE_WORDS[reason], *call_stack.user_line()).key in ignored
         if not self._is_detached and not is_ignored:
             self._node = node
             self._gate.stop_here(reason)
@@ -107,7 +107,7 @@ class Debuggee:
             return ResumeRequest("run")
         self._recording.flush()
         self._stops += 1
-        stack = site.user_frames() if reason not in ("fulfilled", "maybe") else ()
+        stack = call_stack.user_frames() if reason not in ("fulfilled", "maybe") else ()
         try:
             node = self._node if reason == "show" else 0
             thread = threading.current_thread().name[:_LONGEST_NAME]

@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 
 LARGEST_MESSAGE = 1 << 24
 """Far more than any set of breakpoints needs; a greater length is an error."""

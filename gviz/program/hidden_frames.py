@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import wraps
 from types import FrameType, TracebackType
 
-from gviz.source.site import of_listening
+from gviz.source.call_stack import of_listening
 
 
 def show_stacks() -> None:

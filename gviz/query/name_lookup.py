@@ -7,9 +7,9 @@ from difflib import get_close_matches
 
 from gviz.errors import GvizError
 from gviz.events import Output, VariableHeld
+from gviz.query_syntax.expression_names import with_items
 from gviz.query_syntax.place import paths_of, split_aspect
 from gviz.query_syntax.stop_condition import CHANGES
-from gviz.query_syntax.tensor_spelling import with_items
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.place_matches import mentions
 from gviz.trace.timeline import Timeline

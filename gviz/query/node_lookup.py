@@ -10,7 +10,7 @@ from gviz.errors import GvizError
 from gviz.events import NodeCreated
 from gviz.query.name_lookup import NamedNodes
 from gviz.query_syntax import place as places
-from gviz.query_syntax.tensor_spelling import with_paths
+from gviz.query_syntax.expression_names import with_paths
 from gviz.system.cooperative_work import AT_ONCE, LongWork, WorkProgress, finished
 from gviz.trace.graph_state import BAD
 from gviz.trace.navigation import no_event

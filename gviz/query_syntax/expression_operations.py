@@ -6,7 +6,7 @@ nanoseconds per element. Operations without an entry are not part of the languag
 Python's syntax tree, methods by name and receiver, functions by identity.
 
 To add an operation, add a line to the table of its family; for a method, also its name to
-`gviz.query_syntax.tensor_spelling`. ``tests/query_syntax/test_hostile_expressions.py`` then checks that it takes no
+`gviz.query_syntax.expression_names`. ``tests/query_syntax/test_hostile_expressions.py`` then checks that it takes no
 more memory than its line allows.
 """
 

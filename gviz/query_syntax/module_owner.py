@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from gviz.query_syntax.place import Place
-from gviz.source.site import Frame, source_lines
+from gviz.source.call_stack import Frame, source_lines
 
 TextOf = Callable[[str], str | None]
 """Returns the text of a file, None if unknown."""

@@ -12,8 +12,8 @@ from typing import Literal, Protocol, get_args
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.events.operation_names import depends_on_result, documented_name, documented_names
-from gviz.query_syntax.tensor_spelling import with_items, with_paths
-from gviz.source.site import Frame
+from gviz.query_syntax.expression_names import with_items, with_paths
+from gviz.source.call_stack import Frame
 from gviz.values.plain_text import clipped
 
 Aspect = Literal["value", "grad"]

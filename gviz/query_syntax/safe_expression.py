@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from gviz.query_syntax import expression_operations
+from gviz.query_syntax.expression_names import FACTS, METHODS, as_written, node_of
 from gviz.query_syntax.expression_operations import FUNCTIONS, GROWING, OF_NUMPY, OPERATORS
 from gviz.query_syntax.resource_limits import STEP, Budget, TooMuch, is_small
-from gviz.query_syntax.tensor_spelling import FACTS, METHODS, as_written, node_of
 from gviz.source import parsing
 
 LONGEST = 1000

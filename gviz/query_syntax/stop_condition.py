@@ -11,8 +11,8 @@ from typing import ClassVar
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.query_syntax.condition import Condition, condition
+from gviz.query_syntax.expression_names import as_python
 from gviz.query_syntax.place import Aspect, Place, changing, place, split_aspect, unreadable
-from gviz.query_syntax.tensor_spelling import as_python
 from gviz.source import parsing
 from gviz.values.plain_text import clipped
 

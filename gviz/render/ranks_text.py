@@ -13,7 +13,7 @@ from gviz.events import Event, Failed
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding
 from gviz.render.comparison_text import apart
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values import value_text
 from gviz.values.plain_text import clipped, file_line, shown

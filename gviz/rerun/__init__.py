@@ -7,7 +7,7 @@ The program itself never runs again. Three questions are answered this way, each
 3. `reproduction_script`: can this moment be reproduced without the program? It writes a script that gives the
    recorded numbers.
 
-All three need `forward`: a recorded node as a callable function. `custom_function` does the same for a
+All three need `forward`: a recorded node as a callable function. `function_body` does the same for a
 `torch.autograd.Function` of the program.
 
 Example: ``whatif x = 5`` is parsed by `change_parser` to ``Change(node=1, numbers=5)``. `rerun_iteration` processes the

@@ -25,8 +25,8 @@ from gviz import events as e
 from gviz.engine.tensor import new_tensor
 from gviz.errors import GvizError
 from gviz.rerun import forward
-from gviz.rerun.custom_function import repeated_inputs
 from gviz.rerun.forward import Forward, forward_of
+from gviz.rerun.function_body import repeated_inputs
 from gviz.rerun.inputs import inputs_of, stored_array
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.node_gradients import step_grads

@@ -18,7 +18,7 @@ from itertools import groupby
 from types import CodeType, FrameType, GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any, TypeVar, cast
 
-from gviz.source.site import is_hidden
+from gviz.source.call_stack import is_hidden
 
 _Kind = TypeVar("_Kind")
 _Names = Mapping[Any, object]

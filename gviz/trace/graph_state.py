@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, get_args
 from msgspec import Struct
 
 from gviz.events import NodeCreated, OpSeen
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.values.value import Array, Value
 
 Step = Literal["none", "pending", "waiting", "running", "done", "failed"]

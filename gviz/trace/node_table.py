@@ -12,7 +12,7 @@ from weakref import proxy
 import numpy as np
 
 from gviz import events as e
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.contexts import Contexts
 from gviz.trace.event_log import EventLog, birth, damaged, expect

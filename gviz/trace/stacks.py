@@ -21,7 +21,7 @@ from array import array
 from collections.abc import Iterator, Mapping
 
 from gviz.events import StackSeen
-from gviz.source.site import DEEPEST, Frame
+from gviz.source.call_stack import DEEPEST, Frame
 
 Frames = tuple[Frame, ...]
 """A call stack, innermost frame first."""

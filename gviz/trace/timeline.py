@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from gviz import events as e
 from gviz.rich_representation import Played
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.system.cooperative_work import LongWork, WorkProgress
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts

@@ -45,7 +45,7 @@ from gviz.explain.display_names import frame_text
 from gviz.live.program_process import ControlledProgram, Ended, OutputWritten, Report, exit_code
 from gviz.live.protocol import PAUSE_WORDS, CallSite, Mode, Paused, Released, ResumeRequest
 from gviz.query_syntax.stop_condition import Stop, stop
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.breakpoint_hits import Hits
 from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui import stop_search

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.config import Config, Settings
 from gviz.tui.cursor import Cursor

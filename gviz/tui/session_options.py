@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from gviz.live.program_process import ControlledProgram, Report
     from gviz.live.protocol import Mode
-    from gviz.source.site import Frame
+    from gviz.source.call_stack import Frame
     from gviz.trace.timeline import Timeline
     from gviz.tui.cursor import Cursor
 

@@ -19,7 +19,7 @@ from gviz.events import (
 from gviz.explain.display_names import finished_unrecorded, frame_text
 from gviz.explain.failed_call import first_input
 from gviz.explain.parameter_updates import write_place
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.drawing.source import SourceMark
 

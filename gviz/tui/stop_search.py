@@ -24,7 +24,7 @@ from gviz.query_syntax import stop_condition
 from gviz.query_syntax.condition import NAMES
 from gviz.query_syntax.place import Place
 from gviz.query_syntax.stop_condition import Stop
-from gviz.source.site import source_lines
+from gviz.source.call_stack import source_lines
 from gviz.system.cooperative_work import LongWork, WorkProgress
 from gviz.trace import navigation
 from gviz.trace.breakpoint_hits import Hits, stretches

@@ -20,7 +20,7 @@ from gviz.explain.display_names import iteration_suffix
 from gviz.explain.event_description import sentence
 from gviz.explain.module_times import module_times, time_data, time_lines
 from gviz.query.moment_lookup import event_at
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline
 from gviz.trace.whole_iterations import recorded_iterations

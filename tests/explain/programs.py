@@ -18,7 +18,7 @@ import gviz.engine
 from gviz.events import Failed
 from gviz.explain.check import check
 from gviz.program.torch_alias import BuiltinTorch
-from gviz.source.site import hide
+from gviz.source.call_stack import hide
 from gviz.trace import load
 from gviz.trace.recording.record import Kept, record
 

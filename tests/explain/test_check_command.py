@@ -19,7 +19,7 @@ from gviz.errors import GvizError
 from gviz.explain.check import Checked, check_ranks
 from gviz.explain.finding import Finding, edit_of
 from gviz.explain.finding_kinds import findable
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 
 BUGS, HEALTHY = HERE / "bugs", HERE / "healthy"
 

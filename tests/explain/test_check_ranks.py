@@ -2,7 +2,7 @@
 
 from gviz.explain.check import Checked, check_ranks
 from gviz.explain.finding import Finding
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 
 
 def found(kind, text, level="warning", line=0, event=0):

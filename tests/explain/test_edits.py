@@ -22,7 +22,7 @@ from gviz.explain.findings import (
     second_backward,
     zero_gradient,
 )
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 
 PATH = "program.py"
 

@@ -25,7 +25,7 @@ from gviz.explain.question import answer
 from gviz.query.name_lookup import NamedNodes
 from gviz.query_syntax.place import place
 from gviz.render.scene import caption
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace import load
 from gviz.tui.drawing.status import phase_name
 

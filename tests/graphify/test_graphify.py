@@ -13,7 +13,7 @@ from gviz.engine import static, watchers
 from gviz.graphify.break_recorder import BreakRecorder
 from gviz.graphify.breaks import breaks
 from gviz.graphify.construct import construct
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 

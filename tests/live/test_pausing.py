@@ -4,7 +4,7 @@ from stories import Story, demo
 
 from gviz.live.program_process import OutputWritten
 from gviz.live.protocol import Paused
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.language.command import Command

@@ -8,7 +8,7 @@ from driving import transcript
 
 import gviz
 import gviz.engine as torch
-from gviz.query_syntax.tensor_spelling import as_python
+from gviz.query_syntax.expression_names import as_python
 
 
 @pytest.fixture(scope="module")

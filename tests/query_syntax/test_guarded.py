@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from gviz.query_syntax import expression_operations, resource_limits
 from gviz.query_syntax import safe_expression as guarded
+from gviz.query_syntax.expression_names import METHODS
 from gviz.query_syntax.expression_operations import Numbers
 from gviz.query_syntax.resource_limits import TooMuch
-from gviz.query_syntax.tensor_spelling import METHODS
 
 
 def told(text, **names):

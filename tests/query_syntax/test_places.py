@@ -10,7 +10,7 @@ from gviz.events import DataSet, GradAccumulated, GradSet, NodeCreated, OpSeen, 
 from gviz.query_syntax import condition as conditions
 from gviz.query_syntax import place as places
 from gviz.query_syntax import stop_condition as stops
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 
 NODE = SimpleNamespace(
     node=4,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gviz import events as e
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value, capture

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from gviz import events as e
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.values.value import capture
 
 OPS = (

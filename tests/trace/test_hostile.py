@@ -16,7 +16,7 @@ import gviz
 import gviz.engine as torch
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace import load
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
 from gviz.trace.event_log import MemoryLog

@@ -13,8 +13,8 @@ import gviz.engine as torch
 from gviz import emit
 from gviz.errors import GvizError
 from gviz.events import COUNTS, OpSeen, StackSeen
-from gviz.source import site
-from gviz.source.site import DEEPEST, Frame
+from gviz.source import call_stack
+from gviz.source.call_stack import DEEPEST, Frame
 from gviz.trace import load
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
 from gviz.trace.event_log import MemoryLog
@@ -88,7 +88,7 @@ class Whole(emit.Channel):
 
     def _see_stack(self, key):
         number = super()._see_stack(key)
-        self.caught[number] = site.frames(key)
+        self.caught[number] = call_stack.frames(key)
         return number
 
 
@@ -171,12 +171,12 @@ def test_a_deep_recursion_has_a_small_trace(tmp_path):
 
 
 def test_of_stacks_that_are_too_deep_the_innermost_frames_are_kept():
-    key = site.stack()
+    key = call_stack.stack()
     log = MemoryLog()
     channel = emit.Channel(log.append)
     deep = channel.stack_number(key[:2] * (DEEPEST + 5) + key)
     other = channel.stack_number(key[:2] * (DEEPEST + 6) + key)
-    assert log.stacks[deep] == log.stacks[other] == site.frames(key)[:1] * DEEPEST
+    assert log.stacks[deep] == log.stacks[other] == call_stack.frames(key)[:1] * DEEPEST
     assert channel.stack_number(key[:2] * (DEEPEST + 5) + key) == deep
 
 

@@ -6,7 +6,7 @@ import pytest
 from driving import app_of
 from stories import demo
 
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.tui import line_mode, session_options, styled_lines
 from gviz.tui.language.command import Command
 from gviz.tui.line_mode import Conversation, debug

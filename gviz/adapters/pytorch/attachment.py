@@ -45,11 +45,11 @@ from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import version_of
 from gviz.adapters.recording_scope import EVERYTHING, RecordingScope
 from gviz.emit import Channel
-from gviz.source import site
+from gviz.source import call_stack
 
-site.add_recorder(os.path.dirname(__file__) + os.sep)
-site.hide(torch.__path__[0] + "/")
-site.hide(copy.__file__)  # PyTorch copies layers with it: the source line is that of whoever requested the copies
+call_stack.add_recorder(os.path.dirname(__file__) + os.sep)
+call_stack.hide(torch.__path__[0] + "/")
+call_stack.hide(copy.__file__)  # PyTorch copies layers with it: the source line is that of whoever requested the copies
 
 
 class Attachment:

@@ -20,7 +20,7 @@ from gviz.adapters.pytorch.tensor_properties import extent_in_memory, grad_fn_of
 from gviz.adapters.pytorch.values import as_it_lies, has_numbers, name_of
 from gviz.events import Attr, Edge, NodeCreated, NodeKind, OpSeen, Output, Returned
 from gviz.result_tensors import parts
-from gviz.source.site import called_by_the_program
+from gviz.source.call_stack import called_by_the_program
 from gviz.values.value import Value
 
 TENSOR = OpSeen(0, "tensor", "", (), (), ())

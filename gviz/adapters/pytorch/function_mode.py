@@ -27,7 +27,7 @@ from gviz.adapters.pytorch.cuda_graphs import note_results
 from gviz.adapters.pytorch.private_api import begin_call, end_call, has_to_unpack, innermost_mode, without_overrides
 from gviz.adapters.pytorch.recording_state import Session, clock
 from gviz.adapters.pytorch.tensor_properties import grad_fn_of, is_cut_off, is_same_memory, version_of
-from gviz.source.site import is_hidden
+from gviz.source.call_stack import is_hidden
 
 _Special = Callable[[Session, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 _FOLDER = torch.__path__[0]

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 from gviz.adapters.pytorch.private_api import replace
-from gviz.source.site import of_listening
+from gviz.source.call_stack import of_listening
 
 _HERE = str(Path(__file__).parent)
 _MODULE = re.escape(__package__ or "")

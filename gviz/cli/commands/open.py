@@ -13,7 +13,7 @@ from gviz.cli.debugger import debug
 from gviz.cli.options import GlobalOptions, StartCommands, at_option, display_options, takes_opening
 from gviz.cli.trace_path import TraceArgument
 from gviz.errors import GvizError
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.file import paths
 from gviz.tui import terminal
 from gviz.tui.session_options import SessionOptions, Title

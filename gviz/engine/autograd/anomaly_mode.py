@@ -5,7 +5,7 @@ from __future__ import annotations
 from gviz.engine import messages
 from gviz.engine.anomaly_detection import mode, set_anomaly_enabled
 from gviz.engine.unsupported_names import lookup_in
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 
 class detect_anomaly:

@@ -27,7 +27,7 @@ from gviz.engine.instrumentation import emit_gradients
 from gviz.engine.node import Edge, GradientEdge
 from gviz.engine.ops.joining import stack, unbind
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.source.site import forwards, warn
+from gviz.source.call_stack import forwards, warn
 
 Gradients = Tensor | Sequence[Tensor | None] | None
 Results = tuple[Tensor | None, ...]

@@ -16,7 +16,7 @@ from gviz.engine.random_tensors import rand
 from gviz.engine.tensor import Tensor
 from gviz.engine.unsupported_names import lookup_in
 from gviz.events import OpSeen
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 Function = Callable[..., Any]
 

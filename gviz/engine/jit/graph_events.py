@@ -6,14 +6,14 @@ from gviz.engine.instrumentation import plain_attrs
 from gviz.engine.jit.static_graph import Form, Node, Ref, StaticGraph
 from gviz.engine.tensor import Tensor
 from gviz.events import Edge, Event, Marked, Named, NodeCreated, OpSeen, Output, StackSeen
-from gviz.source import site
+from gviz.source import call_stack
 from gviz.values.value import capture
 
 
 def events_of(graph: StaticGraph) -> list[Event]:
     """The events of a graph. Node `n` of the graph becomes node ``n + 1``; the last event is a mark."""
     numbers: dict[tuple[object, bool, bool], int] = {}
-    stacks: dict[site.StackKey, int] = {(): 0}
+    stacks: dict[call_stack.StackKey, int] = {(): 0}
     events: list[Event] = []
     for number, node in enumerate(graph.nodes):
         key = (node.op, node.effect == "new", _writes_a_part(graph, node))
@@ -22,7 +22,7 @@ def events_of(graph: StaticGraph) -> list[Event]:
             events.append(_described(node, numbers[key], key[2]))
         if node.stack not in stacks:
             stacks[node.stack] = len(stacks)
-            events.append(StackSeen(stacks[node.stack], site.frames(node.stack)))
+            events.append(StackSeen(stacks[node.stack], call_stack.frames(node.stack)))
         events.append(_created(graph, number, numbers[key], stacks[node.stack]))
         if node.name:
             events.append(Named(number + 1, node.name))

@@ -26,7 +26,7 @@ from gviz.engine.operation_lookup import Effect
 from gviz.engine.ops.copying import clone
 from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.source import site
+from gviz.source import call_stack
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ class TracedSize(int):
         while frame.f_back is not None and frame.f_code.co_filename == __file__:
             frame = frame.f_back
         asking = frame.f_code.co_filename
-        if not (site.is_hidden(asking) or asking.startswith(_NUMPY)):
+        if not (call_stack.is_hidden(asking) or asking.startswith(_NUMPY)):
             self.recorder.warns(notices.READING[how])
 
 
@@ -152,7 +152,7 @@ class GraphRecorder:
         self._switched: set[int] = set()
         self._grad_enabled = thread.grad_enabled
         self._written_inputs: set[int] = set()
-        self._outside = site.stack()
+        self._outside = call_stack.stack()
 
     def input(self, name: str, tensor: Tensor) -> None:
         """Adds the next input of the graph."""
@@ -238,7 +238,7 @@ class GraphRecorder:
             effect=effect,
             after=self._earlier_writes(refs),
             untracked=self._grad_enabled and not thread.grad_enabled,
-            stack=self._inner(site.stack()),
+            stack=self._inner(call_stack.stack()),
         )
         return self._add(node, results)
 
@@ -273,7 +273,7 @@ class GraphRecorder:
     def _entered(self, tensor: Tensor, snapshot: Tensor | None) -> None:
         """Called for a tensor from outside; `snapshot` is its value then, if the program made it in this run."""
 
-    def _inner(self, stack: site.StackKey) -> site.StackKey:
+    def _inner(self, stack: call_stack.StackKey) -> call_stack.StackKey:
         """Return the part of a call stack inside the recorded function."""
         depth = len(stack) - len(self._outside)
         return stack[:depth] if depth >= 0 and stack[depth:] == self._outside else stack

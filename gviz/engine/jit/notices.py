@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gviz.source import site
+from gviz.source import call_stack
 
 _VALUE = (
     "{what} might cause the trace to be incorrect. We can't record the data flow of Python values, so this value will "
@@ -66,4 +66,4 @@ class TracerWarning(Warning):
 
 def warn(text: str) -> None:
     """Warns at the user's line. A recording shows it with line and column, like every warning."""
-    site.warn(text, TracerWarning)
+    call_stack.warn(text, TracerWarning)

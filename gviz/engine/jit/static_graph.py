@@ -23,7 +23,7 @@ import numpy as np
 from gviz.engine.op import Op
 from gviz.engine.operation_lookup import Effect, is_sized_by_data
 from gviz.engine.tensor import Tensor
-from gviz.source.site import Frame, StackKey, frames
+from gviz.source.call_stack import Frame, StackKey, frames
 from gviz.values.plain_text import file_line, shown
 
 Kind = Literal["input", "parameter", "constant", "op"]
@@ -56,7 +56,7 @@ class Node:
     `name` is that of an input or a parameter. `tensor` is the value of a parameter or constant, shared with the
     program; a `fresh` one was made by the program during the run and is copied for every run. `untracked` operations
     ran with recording disabled, although an input required grad. `stack` is the call stack in the program, see
-    `source.site`.
+    `source.call_stack`.
     """
 
     kind: Kind

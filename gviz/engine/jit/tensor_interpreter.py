@@ -15,7 +15,7 @@ from gviz.engine.operation_lookup import Effect
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place, view_in_place
 from gviz.events import ScopeEntered, ScopeLeft
-from gviz.source import site
+from gviz.source import call_stack
 
 Values = list[Sequence[Tensor]]
 
@@ -62,7 +62,7 @@ def _value(node: Node, values: Values, graph: StaticGraph) -> Sequence[Tensor]:
     if emit.channel is None:
         return _run(node, values, graph)
     before = thread.replayed_from
-    thread.replayed_from = (*node.stack, *site.stack()) if node.stack else before
+    thread.replayed_from = (*node.stack, *call_stack.stack()) if node.stack else before
     try:
         return _run(node, values, graph)
     finally:

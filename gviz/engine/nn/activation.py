@@ -26,7 +26,7 @@ from gviz.engine.ops.shape import normal_dims, run
 from gviz.engine.random import uniform
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 

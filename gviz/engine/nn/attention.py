@@ -31,7 +31,7 @@ from gviz.engine.ops.joining import cat
 from gviz.engine.ops.matrix_products import linear, matmul
 from gviz.engine.ops.shape import run
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 
 class NonDynamicallyQuantizableLinear(Linear):

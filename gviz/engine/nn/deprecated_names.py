@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 P = ParamSpec("P")
 R = TypeVar("R")

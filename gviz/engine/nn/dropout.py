@@ -17,7 +17,7 @@ from gviz.engine.ops.shape import run
 from gviz.engine.random import stream_of
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 
 class _Dropout(Module):

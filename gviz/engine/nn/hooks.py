@@ -19,7 +19,7 @@ from gviz.engine.autograd.function import Function
 from gviz.engine.modes import thread
 from gviz.engine.node import Node, RemovableHandle
 from gviz.engine.tensor import Tensor
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 Hook = Callable[..., Any]
 Grads = tuple[Tensor | None, ...]

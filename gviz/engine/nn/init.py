@@ -17,7 +17,7 @@ from gviz.engine.random import Generator
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.unsupported_names import lookup_in
 from gviz.engine.views import apply_in_place
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 from gviz.values.value import Array
 
 _GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": sqrt(2.0), "selu": 3.0 / 4}

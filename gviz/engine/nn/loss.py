@@ -29,7 +29,7 @@ from gviz.engine.ops.comparison import where
 from gviz.engine.ops.joining import broadcast_tensors
 from gviz.engine.ops.shape import run
 from gviz.engine.tensor import Tensor
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 
 class Loss(Module):

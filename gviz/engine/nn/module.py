@@ -39,7 +39,7 @@ from gviz.engine.nn.hooks import register_module_full_backward_pre_hook as regis
 from gviz.engine.nn.parameter import Buffer, Parameter, clear_grad
 from gviz.engine.node import RemovableHandle
 from gviz.engine.tensor import Tensor
-from gviz.source.site import forwards, warn
+from gviz.source.call_stack import forwards, warn
 
 Convert = Callable[[Tensor], Tensor]
 

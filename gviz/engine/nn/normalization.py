@@ -30,7 +30,7 @@ from gviz.engine.ops.arithmetic import plus_number
 from gviz.engine.ops.images import pad
 from gviz.engine.tensor import Tensor, count_writes, new_tensor
 from gviz.engine.views import apply_in_place
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 
 class _RunningNorm(Module):

@@ -23,7 +23,7 @@ from gviz.engine.nn.parameter import Parameter, begin, empty
 from gviz.engine.ops.joining import cat, stack, unsafe_split
 from gviz.engine.ops.matrix_products import linear
 from gviz.engine.tensor import Tensor
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 State = tuple[Tensor, ...]
 Step = Callable[[Tensor, State, Tensor, Tensor | None], State]

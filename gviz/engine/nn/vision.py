@@ -16,7 +16,7 @@ from gviz.engine.ops._kernels import refuse_unless
 from gviz.engine.ops.convolution import counted
 from gviz.engine.ops.shape import run
 from gviz.engine.tensor import Tensor
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 NEEDED = {"linear": 3, "bilinear": 4, "trilinear": 5}

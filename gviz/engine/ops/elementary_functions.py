@@ -18,7 +18,7 @@ from gviz.engine.ops._kernels import in_rows, only, refuse_unless, scipy_special
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from gviz.engine.ops.copying import copy_, fill_
 from gviz.engine.ops.shape import alias, expanded, normal_dims, run, unsqueeze
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place, check_writable
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ from gviz.engine.ops.shape import (
 )
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from gviz.engine.ops.joining import cat
 from gviz.engine.ops.shape import expand, flip_op, in_shape, normal_dims, roll_op, run, transpose, unsqueeze_dims
 from gviz.engine.tensor import Tensor, count_writes, new_tensor
 from gviz.engine.views import apply_in_place
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from gviz.engine.optim.algorithms import scalar
 from gviz.engine.optim.optimizer import Optimizer
 from gviz.engine.tensor import Tensor
 from gviz.engine.unsupported_names import lookup_in
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 __all__ = [
     "ChainedScheduler",

@@ -28,7 +28,7 @@ from gviz.engine.pointwise_blocks import BLOCK, fit_blocks, run_in_blocks
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.events.optimizer_options import options_of, per_group
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 from gviz.values.value import Array
 
 Hook = Callable[..., Any]

@@ -30,7 +30,7 @@ from gviz.engine.node import Node, pack_saved_tensors
 from gviz.engine.random import fork_rng, get_rng_state, set_rng_state
 from gviz.engine.tensor import UNCOUNTED, Tensor
 from gviz.engine.unsupported_names import lookup_in
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 Form = Callable[[Tensor], Any]

@@ -21,8 +21,8 @@ from gviz.explain.operation_sets import MASKING, NONFINITE_ELEMENTWISE, SAME_NUM
 from gviz.explain.parameter_updates import step_of
 from gviz.explain.program_text import called_function, line_text
 from gviz.explain.tracking import ancestors
+from gviz.source.call_stack import Frame
 from gviz.source.parsing import ARITHMETIC
-from gviz.source.site import Frame
 from gviz.trace.graph_state import Contribution, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text

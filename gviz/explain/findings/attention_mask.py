@@ -35,7 +35,7 @@ from gviz.explain.findings.loss_mask import keeps_ignored
 from gviz.explain.operation_sets import DROPOUTS, SAME_NUMBERS
 from gviz.explain.program_text import line_text
 from gviz.explain.recording_overview import NodeRecord, Survey
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.values.number_text import shape_text
 from gviz.values.value import Array, Stats, Value
 

@@ -27,7 +27,7 @@ from gviz.explain.program_text import (
     stores_of,
 )
 from gviz.explain.recording_overview import NodeRecord, Survey
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, file_line

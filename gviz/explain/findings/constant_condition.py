@@ -16,7 +16,7 @@ from gviz.explain.program_text import (
     parsed_program,
 )
 from gviz.explain.recording_overview import Survey
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
 

@@ -25,7 +25,7 @@ from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.parameter_updates import Write, idle_parameters, is_unseen, write_place, writer_of
 from gviz.explain.program_text import called_name, frame_of, function_of, statement_at
 from gviz.explain.recording_overview import Survey
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
 from gviz.values.value import Value

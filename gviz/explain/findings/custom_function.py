@@ -20,7 +20,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.program_text import line_text
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import UNKNOWN_OP
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

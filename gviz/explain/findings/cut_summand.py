@@ -24,7 +24,7 @@ from gviz.explain.parameter_updates import options_of
 from gviz.explain.program_text import assignment, called_at, called_function, line_text, numbers_read
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
 from gviz.values.value import Value

@@ -29,7 +29,7 @@ from gviz.explain.operation_sets import DROPOUTS
 from gviz.explain.program_text import classes_named, methods_of
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, shown
 

@@ -62,7 +62,7 @@ from gviz.explain.program_text import (
     stores_of,
 )
 from gviz.explain.tracking import CREATE_GRAPH, STACK, Mend, ancestors, loses_tracking, mend
-from gviz.source.site import Frame, source_lines
+from gviz.source.call_stack import Frame, source_lines
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import shape_text

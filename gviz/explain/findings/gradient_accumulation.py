@@ -25,7 +25,7 @@ from gviz.explain.program_text import (
     called_name,
 )
 from gviz.explain.recording_overview import NodeRecord, Survey
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 from gviz.values.value_text import norm

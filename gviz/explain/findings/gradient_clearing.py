@@ -36,7 +36,7 @@ from gviz.explain.program_text import (
 )
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import ancestors, loses_tracking
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 from gviz.values.value_text import bad_text, grad, share

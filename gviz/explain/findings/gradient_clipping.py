@@ -33,7 +33,7 @@ from gviz.explain.parameter_updates import (
 )
 from gviz.explain.program_text import arguments, called_function, called_name, frame_of, receiver, statement_at
 from gviz.explain.recording_overview import Survey
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.plain_text import shown

@@ -33,7 +33,7 @@ from gviz.explain.program_text import (
     statement_at,
 )
 from gviz.explain.recording_overview import Survey
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import Contribution
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import times_text

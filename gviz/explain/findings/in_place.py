@@ -41,7 +41,7 @@ from gviz.explain.program_errors import Failure
 from gviz.explain.program_text import called_name, function_of, is_at, names_set, program_text, statement_at
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
-from gviz.source.site import Frame, source_lines
+from gviz.source.call_stack import Frame, source_lines
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

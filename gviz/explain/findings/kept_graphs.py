@@ -15,7 +15,7 @@ from gviz.explain.findings.running_sum import running_sums
 from gviz.explain.program_text import line_text, statement_at, target_of
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import bytes_text
 

@@ -11,7 +11,7 @@ from gviz.explain.edit import Edit, with_argument
 from gviz.explain.finding import Finding, Number
 from gviz.explain.program_text import arguments, called_name, program_text
 from gviz.explain.recording_overview import Survey
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.state_dict_load import INCOMPATIBLE, LoadedKeys, loaded_keys
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown

@@ -23,7 +23,7 @@ from gviz.explain.program_text import (
     statement_at,
 )
 from gviz.explain.recording_overview import NodeRecord, Survey
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 
 _UPDATES = ELEMENTWISE | {"lerp", "where", "masked_fill", "addcmul", "addcdiv", "rsub", "maximum", "minimum"}

@@ -44,7 +44,7 @@ from gviz.explain.program_text import (
     called_lines,
     called_name,
 )
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import shape_text

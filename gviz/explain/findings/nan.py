@@ -81,7 +81,7 @@ from gviz.explain.program_text import (
 )
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, is_partial
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.event_log import expect
 from gviz.trace.graph_state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Moment, Timeline

@@ -73,7 +73,7 @@ from gviz.explain.program_text import (
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, cuts_after, is_partial, loses_tracking, mend
 from gviz.source import parsing
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import times_text

@@ -22,7 +22,7 @@ from gviz.explain.operation_sets import LOSSES_OF_PAIRS, SAME_NUMBERS
 from gviz.explain.program_text import called_function, has_parameter
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.values.number_text import shape_text
 
 _OPERATIONS = frozenset({"randn_like", "rand_like", "normal"})

@@ -53,7 +53,7 @@ from gviz.explain.program_text import (
 )
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import ancestors
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, file_line, shown

@@ -21,7 +21,7 @@ from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.program_text import frame_of, line_text, program_text, written_by_call, written_name
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import times_text
 from gviz.values.value import Array, Value, capture

@@ -12,7 +12,7 @@ from gviz.explain.edit import without_method
 from gviz.explain.finding import Finding
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 
 # A loop detaches a state only at some steps: backward stops at the last of them
 

@@ -22,7 +22,7 @@ from gviz.explain.program_text import (
     methods_of,
     names_read,
 )
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import shape_text
 from gviz.values.plain_text import file_line, shown

@@ -14,7 +14,7 @@ from gviz.explain.edit import removed
 from gviz.explain.finding import Finding, Number
 from gviz.explain.program_text import called_name, frame_of, names_read, names_set, scope_of, statement_at
 from gviz.explain.recording_overview import NodeRecord, Survey
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import file_line, shown
 

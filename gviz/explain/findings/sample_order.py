@@ -38,7 +38,7 @@ from gviz.explain.program_text import (
 )
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import file_line, shown
 

@@ -27,13 +27,13 @@ from gviz.explain.operation_sets import STEPPING
 from gviz.explain.program_text import frame_of, program_text
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, file_line
 
 if TYPE_CHECKING:
-    from gviz.rerun.intermediates import FunctionCall
+    from gviz.rerun.function_backward import FunctionCall
 
 _CALLS = 3
 """The calls of each function that are tried."""
@@ -49,7 +49,7 @@ def constant_intermediates(survey: Survey) -> Iterator[Finding | None]:
     for record in survey.nodes.values():
         if record.created.during[0] in graphs:
             rules[record.created.during].append(record)
-    from gviz.rerun.intermediates import lacks_a_term  # imports the engine, which few answers need
+    from gviz.rerun.function_backward import lacks_a_term  # imports the engine, which few answers need
 
     tried: defaultdict[int, int] = defaultdict(int)
     for (_, node), records in rules.items():
@@ -83,7 +83,7 @@ def _call_of(survey: Survey, function: NodeRecord, records: Sequence[NodeRecord]
                 saved[node] = depending[node]
     if not saved or not any(one.created.requires_grad for one in backward):
         return None
-    from gviz.rerun.intermediates import FunctionCall
+    from gviz.rerun.function_backward import FunctionCall
 
     return FunctionCall(info, forward, backward, list(saved.values()))
 

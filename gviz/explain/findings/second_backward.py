@@ -43,7 +43,7 @@ from gviz.explain.program_text import (
     stores_of,
 )
 from gviz.explain.tracking import ancestors
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import clipped, file_line

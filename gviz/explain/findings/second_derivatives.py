@@ -14,7 +14,7 @@ from gviz.explain.operation_sets import LOSSES_OF_PAIRS, RESHAPING
 from gviz.explain.program_text import called_function, keyword_text
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.values.number_text import number, shape_text
 
 # Gradients that the program can differentiate again, and does not: the adapted weights of an inner loop, thrown away

@@ -12,7 +12,7 @@ from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import ProgramText, assigned_parts, binds_name, names_set, program_text
 from gviz.explain.recording_overview import NodeRecord, Survey
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import times_text
 from gviz.values.plain_text import shown

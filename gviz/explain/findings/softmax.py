@@ -28,7 +28,7 @@ from gviz.explain.operation_sets import (
     WEIGHTED_SUMS,
 )
 from gviz.explain.recording_overview import NodeRecord, Survey
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.values.number_text import number, shape_text
 
 # A softmax of a softmax: cross_entropy takes logits

@@ -19,7 +19,7 @@ from gviz.explain.program_text import (
     line_text,
 )
 from gviz.explain.recording_overview import Survey
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 

@@ -33,7 +33,7 @@ from gviz.explain.program_text import (
     statement_at,
 )
 from gviz.explain.recording_overview import NodeRecord, Survey
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.values.value import Value
 from gviz.values.value_text import grad
 

@@ -49,7 +49,7 @@ from gviz.explain.program_text import (
 )
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import descendants
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

@@ -16,7 +16,7 @@ from gviz.explain.formula import attribute_word
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
 from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.graph_options import Options
-from gviz.source.site import source_lines
+from gviz.source.call_stack import source_lines
 from gviz.trace.graph_state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import bytes_text, dtype_text, shape_text

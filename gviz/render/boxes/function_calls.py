@@ -33,7 +33,7 @@ from gviz.render.boxes.detail_rows import is_inside_call
 from gviz.render.boxes.fold import CALLS, CallGraph, Filter, ModuleCall, around
 from gviz.render.boxes.repeats import with_repeats
 from gviz.source import parsing
-from gviz.source.site import Frame, source_lines
+from gviz.source.call_stack import Frame, source_lines
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.sequence_period import smallest_period
 from gviz.trace.timeline import Timeline

@@ -27,7 +27,7 @@ from gviz.render.page.geometry import Geometry, Spot, geometries
 from gviz.render.page.views import MOST_NODES, MOST_OPEN, View, union_of, views
 from gviz.render.picture_content import ExportOptions, drawing
 from gviz.render.scene import program_title, scene
-from gviz.source.site import Frame, source_lines
+from gviz.source.call_stack import Frame, source_lines
 from gviz.trace import navigation
 from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Moment, Timeline

@@ -15,7 +15,7 @@ import numpy as np
 
 from gviz import argument_checks
 from gviz.events import KINDS, Event, OpSeen, Reading, SourceSeen, StackSeen
-from gviz.source.site import DEEPEST, Frame
+from gviz.source.call_stack import DEEPEST, Frame
 from gviz.trace.codec import DEFINITION_KINDS, decode, subject
 from gviz.trace.event_log import NOTHING_DROPPED, Columns, E, MissingParts
 from gviz.trace.file import format as file_format

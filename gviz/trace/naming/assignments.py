@@ -20,7 +20,7 @@ from functools import cached_property, lru_cache
 
 from gviz.events import KeyEntry, KeyPath
 from gviz.source import parsing
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.naming.bindings import (
     COMPREHENSIONS,
     TURN,

@@ -16,7 +16,7 @@ from functools import lru_cache
 from gviz.events import KeyEntry, KeyPath
 from gviz.result_tensors import as_taken
 from gviz.source import parsing
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 
 Key = int | str | KeyEntry
 """How a program takes a part of a value: by position (negative: from the end), by name, or `TURN`."""

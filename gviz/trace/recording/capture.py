@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from gviz import emit
 from gviz.emit import Channel
 from gviz.events import Event, Printed, Warned
-from gviz.source import site
+from gviz.source import call_stack
 
 _LARGEST_PIECE = 8192
 _FORK = re.compile(r"This process \(pid=\d+\) is multi-threaded, use of fork")
@@ -134,10 +134,10 @@ def _has_threads() -> bool:
     return any(not one.name.startswith("gviz") for one in others)
 
 
-def _caller() -> site.StackKey:
+def _caller() -> call_stack.StackKey:
     """Return the stack that warned, without the frames of Python's own `warnings` module."""
-    key = site.stack()
-    ours = takewhile(lambda code: code.co_filename == warnings.__file__, site.codes(key))
+    key = call_stack.stack()
+    ours = takewhile(lambda code: code.co_filename == warnings.__file__, call_stack.codes(key))
     return key[2 * len(list(ours)) :]
 
 

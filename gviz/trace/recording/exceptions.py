@@ -6,7 +6,7 @@ import traceback
 from types import CodeType, TracebackType
 from typing import Any
 
-from gviz.source import site
+from gviz.source import call_stack
 
 
 def attributes(error: BaseException) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def printed(error: BaseException) -> str:
         return "".join([*traceback.format_tb(traceback_of(error)), f"{type(error).__name__}: {message(error)}\n"])
 
 
-def raised_at(trace: TracebackType | None) -> site.StackKey:
+def raised_at(trace: TracebackType | None) -> call_stack.StackKey:
     """Return the user's stack at the point where an exception was raised, innermost frame first."""
     places: list[tuple[CodeType, int]] = []
     outer = trace.tb_frame.f_back if trace is not None else None
@@ -47,4 +47,4 @@ def raised_at(trace: TracebackType | None) -> site.StackKey:
     while outer is not None:
         places.append((outer.f_code, outer.f_lasti))
         outer = outer.f_back
-    return site.stack_of(places)
+    return call_stack.stack_of(places)

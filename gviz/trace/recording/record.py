@@ -24,7 +24,7 @@ from gviz.emit import Channel, Listener
 from gviz.errors import GvizError, SystemRefusal, refuse_unknown
 from gviz.events import Failed, Marked
 from gviz.rich_representation import Displayed
-from gviz.source import site
+from gviz.source import call_stack
 from gviz.system import notice
 from gviz.trace.file import bulk_statistics
 from gviz.trace.file import format as file_format
@@ -36,7 +36,7 @@ from gviz.trace.recording.exceptions import attributes, message, printed, raised
 from gviz.trace.recording.source_text import read_source
 from gviz.values.value import Keep
 
-site.add_recorder(str(Path(__file__).parents[1]) + os.sep)
+call_stack.add_recorder(str(Path(__file__).parents[1]) + os.sep)
 
 
 _Arguments = ParamSpec("_Arguments")

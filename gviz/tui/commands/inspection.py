@@ -13,7 +13,7 @@ from gviz.explain.event_description import sentence
 from gviz.explain.program_text import about
 from gviz.explain.training import last_pass, pass_result, reading_progress
 from gviz.query_syntax.place import split_aspect
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.system.cooperative_work import LongWork
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Timeline

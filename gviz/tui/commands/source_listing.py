@@ -11,7 +11,7 @@ from gviz.errors import GvizError
 from gviz.explain.display_names import frame_text
 from gviz.query_syntax.place import Place, place
 from gviz.source import parsing
-from gviz.source.site import Frame, source_lines
+from gviz.source.call_stack import Frame, source_lines
 from gviz.tui import styled_lines
 from gviz.tui.drawing.source import SourceMark, code_lines
 from gviz.tui.glyphs import Glyphs

@@ -11,7 +11,7 @@ from itertools import takewhile
 from gviz.explain.display_names import frame_text
 from gviz.explain.module_costs import COST_KINDS, CostKind, costs
 from gviz.render.boxes.module_boxes import Module, gradient_of, module_tree
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints, entry_text
 from gviz.tui.folds import Folds

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gviz.source.site import Frame, source_lines
+from gviz.source.call_stack import Frame, source_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.styled_lines import Line, Span, cells
 from gviz.values.plain_text import shown

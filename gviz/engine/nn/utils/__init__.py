@@ -19,7 +19,7 @@ from gviz.engine.ops.comparison import clamp_front
 from gviz.engine.ops.joining import cat
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.unsupported_names import lookup_in
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 __all__ = [
     "clip_grad_norm",

@@ -10,7 +10,7 @@ from gviz.engine.random import Generator
 from gviz.engine.utils.data.collate import default_collate, default_convert
 from gviz.engine.utils.data.dataset import IterableDataset
 from gviz.engine.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from gviz.engine.random import Generator
 from gviz.engine.random_tensors import randperm
 from gviz.engine.tensor import Tensor
-from gviz.source.site import warn
+from gviz.source.call_stack import warn
 
 T_co = TypeVar("T_co", covariant=True)
 
