@@ -137,7 +137,8 @@ INSIDE = {
         findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state findings.stagnation
         findings.vanishing_exploding findings.unchanged_parameters findings.frozen_parameters
         findings.shared_parameters findings.weight_symmetry findings.padding_row findings.replicas
-        findings.restored_state findings.loaded_state findings.train_eval_mode
+        findings.restored_state findings.loaded_state findings.running_statistics
+        findings.train_eval_mode
         findings.loss_mask findings.attention_mask findings.contrastive findings.prediction_range
         findings.unbounded_loss
         findings.unread_variable findings.log_scale findings.noise_scale         findings.shifted_labels

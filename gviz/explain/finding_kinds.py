@@ -60,6 +60,7 @@ from gviz.explain.findings import (
     recurrent_state,
     replicas,
     restored_state,
+    running_statistics,
     running_sum,
     sample_order,
     saved_intermediates,
@@ -661,13 +662,13 @@ KINDS: tuple[Kind, ...] = (
         "frozen-statistics",
         "note",
         "a batch norm with frozen parameters that still updates its running statistics",
-        find=train_eval_mode.frozen_statistics,
+        find=running_statistics.frozen_statistics,
     ),
     Kind(
         "initial-statistics",
         "warning",
         "a trained batch norm that evaluates with the statistics it was made with",
-        find=train_eval_mode.initial_statistics,
+        find=running_statistics.initial_statistics,
     ),
     Kind(
         "mixed-rows",
