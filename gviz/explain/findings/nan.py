@@ -41,7 +41,7 @@ from gviz.explain.backward_passes import growing_losses, loss_scale, pass_starte
 from gviz.explain.computation import Operand, computation
 from gviz.explain.contributions import arriving_gradient, rule_words
 from gviz.explain.display_names import at_text, innermost, iteration_called, label, label_at, own_frame, titled
-from gviz.explain.edit import Change, Edit, argument_suffix, rewritten, with_keyword
+from gviz.explain.edit import Change, Edit, argument_suffix, nodes_replaced, rewritten, with_keyword
 from gviz.explain.finding import Finding
 from gviz.explain.findings._nan_operation import (
     DIVERGING,
@@ -77,7 +77,9 @@ from gviz.explain.program_text import (
     ProgramText,
     called_function,
     called_name,
+    function_of,
     line_text,
+    statement_at,
 )
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, is_partial
@@ -699,7 +701,25 @@ def _born(timeline: Timeline, node: int) -> Finding:
     ):
         return replace(own, parts=(*own.parts, *facts))
     edit = _edit(timeline, info, remedy)
+    if remedy != SAFE_INPUT and (maker := _probabilities_of(timeline, info)) is not None:
+        remedy = _LOGARITHMS[maker.op.base_name]
+        edit = logarithm_at_once(timeline, innermost(info), innermost(maker), maker.op.base_name)
     return Finding("nan-born", text, info.born, node, facts, remedy, innermost(info), edit=edit)
+
+
+_LOGARITHMS = {
+    "softmax": "log_softmax of the scores, in place of log(softmax): it is finite, and learns where a clamp does not",
+    "sigmoid": "F.logsigmoid of the scores, or binary_cross_entropy_with_logits: a clamp would send no gradient",
+}
+"""The function that makes probabilities -> what to write instead of their logarithm."""
+
+
+def _probabilities_of(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
+    """Return the softmax or sigmoid whose results an operation takes the logarithm of."""
+    source = info.created.inputs[0][0] if info.op.base_name == "log" and info.created.inputs else 0
+    while source and timeline.info(source).op.base_name in SAME_NUMBERS:
+        source = timeline.info(source).created.inputs[0][0]
+    return timeline.info(source) if source and timeline.info(source).op.base_name in _LOGARITHMS else None
 
 
 _NEAR_SOFTMAX = 4
@@ -1052,3 +1072,42 @@ def safe_where(timeline: Timeline, at: Frame | None) -> Edit | None:
         return known
 
     return rewritten(timeline, at, change)
+
+
+def logarithm_at_once(timeline: Timeline, at: Frame | None, made: Frame | None, function: str) -> Edit | None:
+    """Replace ``p = torch.softmax(z, 1)`` and ``torch.log(p)`` by ``p = torch.log_softmax(z, 1)`` and ``p``.
+
+    Nothing else may read `p`. Of a sigmoid only ``torch.sigmoid(z)`` is replaced, by ``F.logsigmoid(z)``.
+    """
+    one, other = statement_at(timeline, at), statement_at(timeline, made)
+    if one is None or other is None or one[0] is not other[0]:
+        return None
+    text = one[0]
+    logs = [part for part in one[1].parts(ast.Call) if called_name(part) == "log"]
+    calls = [part for part in other[1].parts(ast.Call) if called_name(part) == function]
+    if len(logs) != 1 or len(calls) != 1 or len(logs[0].args) > 1:
+        return None
+    log, call = logs[0], calls[0]
+    inner = log.args[0] if log.args else log.func.value if isinstance(log.func, ast.Attribute) else None
+    head = text.segment(call.func)
+    if function == "softmax":
+        new = f"{head.removesuffix('softmax')}log_softmax"
+    elif head in ("torch.sigmoid", "F.sigmoid") and "import torch.nn.functional as F" in text.rows:
+        new = "F.logsigmoid"
+    else:
+        return None
+    written = f"{new}{text.segment(call).removeprefix(head)}"
+    if inner is call:
+        return nodes_replaced(text, [(log, written)])
+    match other[1].node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is call:
+            pass
+        case _:
+            return None
+    around = function_of(one[1])
+    scope = around if around is not None else text.tree
+    reads = [part for part in ast.walk(scope) if isinstance(part, ast.Name) and part.id == name]
+    is_only_read = len(reads) == 2 and function_of(other[1]) is around
+    if not (isinstance(inner, ast.Name) and inner.id == name and is_only_read):
+        return None
+    return nodes_replaced(text, [(call, written), (log, name)])
