@@ -69,11 +69,13 @@ class Edit:
     def diff(self) -> list[str]:
         """Return the change as lines that begin with ``-``, ``+`` or, if they stay, a space.
 
-        The lines between are shown if a line only moves, and would be removed and added at the same place else.
+        The lines between are shown if a line only moves, and would be removed and added at the same place else. Next
+        to lines that are only added stands the line before or behind which they go.
         """
         old, new = self.old.splitlines(), self.new.splitlines()
         is_move = sorted(map(str.strip, old)) == sorted(map(str.strip, new))
-        rows = unified_diff(old, new, lineterm="", n=len(old) if is_move else 0)
+        is_addition = len(old) == 1 and old[0] in new
+        rows = unified_diff(old, new, lineterm="", n=len(old) if is_move or is_addition else 0)
         return [row for row in rows if not row.startswith(("---", "+++", "@@"))]
 
     def applied(self, text: str) -> str:

@@ -267,6 +267,11 @@ def test_a_diff_has_the_lines_that_change():
     assert Edit(PATH, 1, "a\nb\n", "a\nc\n").diff() == ["-b", "+c"]
 
 
+def test_a_diff_of_a_new_line_shows_the_line_next_to_it():
+    assert Edit(PATH, 1, "a\n", "b\na\n").diff() == ["+b", " a"]
+    assert Edit(PATH, 1, "a\n", "a\nb\n").diff() == [" a", "+b"]
+
+
 def test_a_diff_of_a_moved_line_shows_the_lines_between():
     assert Edit(PATH, 1, "a\nb\n", "b\na\n").diff() == ["+b", " a", "-b"]
 

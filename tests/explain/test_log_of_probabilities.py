@@ -45,7 +45,8 @@ def test_the_logarithm_is_computed_at_once(name, engine, checks):
 
 
 DESCRIBED = {
-    "probabilities that are used again": "p = torch.softmax(model(x), dim=1)\nloss = -(t * torch.log(p)).sum() + p.max()\n",
+    "probabilities that are used again": "p = torch.softmax(model(x), dim=1)\n"
+    "loss = -(t * torch.log(p)).sum() + p.max()\n",
     "probabilities of a module": "p = nn.Softmax(1)(model(x))\nloss = -(t * torch.log(p)).sum()\n",
     "probabilities of another function": "def probabilities(z):\n    return torch.softmax(z, dim=1)\n\n\n"
     "loss = -(t * torch.log(probabilities(model(x)))).sum()\n",

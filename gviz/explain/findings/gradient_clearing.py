@@ -137,9 +137,11 @@ def _not_cleared_finding(timeline: Timeline, leaf: _LeafGrad, times: int) -> Fin
         Finding("accumulated", "backward had brought it here", leaf.filled, event.node),
         Finding("used", "a step had used it here", leaf.used, event.node),
     )
-    fix = "optimizer.zero_grad() before each backward(), or w.grad = None after the update"
     numbers, at = (Number("iterations", times, seq),), frames[0] if frames else None
     edit = _clearing_edit(timeline, event.node, leaf.used, at)
+    optimizer = _optimizer(timeline, leaf.used)
+    by_hand = "" if optimizer else ", or w.grad = None after the update"
+    fix = f"{optimizer or 'optimizer'}.zero_grad() before each backward(){by_hand}"
     return Finding("not-cleared", text, seq, event.node, parts, fix, at, numbers, edit=edit)
 
 
@@ -147,14 +149,19 @@ def _clearing_edit(timeline: Timeline, node: int, used: int, at: Frame | None) -
     """Return an edit with its optimizer's ``zero_grad()`` before backward, or ``.grad = None``
     after a manual update.
     """
-    step = next((timeline.event(one.said) for one in timeline.contexts.steps_at(used)), timeline.event(used))
-    if isinstance(step, OptimizerStarted | OptimizerStepped):
-        frames = timeline.stack(step.stack)
-        name = receiver(timeline, frames[0] if frames else None, "step")
-        return before(timeline, at, f"{name}.zero_grad()") if name else None
-    frames = write_place(timeline, used, step) if isinstance(step, StorageWritten) else ()
+    if name := _optimizer(timeline, used):
+        return before(timeline, at, f"{name}.zero_grad()")
+    event = timeline.event(used)
+    frames = write_place(timeline, used, event) if isinstance(event, StorageWritten) else ()
     name = timeline.info(node).name
     return after(timeline, frames[0], f"{name}.grad = None") if frames and name.isidentifier() else None
+
+
+def _optimizer(timeline: Timeline, used: int) -> str:
+    """Return the variable of the optimizer whose step used a gradient; empty if it is unknown or was no step."""
+    step = next((timeline.event(one.said) for one in timeline.contexts.steps_at(used)), timeline.event(used))
+    frames = timeline.stack(step.stack) if isinstance(step, OptimizerStarted | OptimizerStepped) else ()
+    return receiver(timeline, frames[0], "step") if frames else ""
 
 
 def _how_often(timeline: Timeline, times: int) -> str:

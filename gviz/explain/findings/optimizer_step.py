@@ -185,6 +185,8 @@ def _not_in_optimizer(
             remedy = "make it an nn.Parameter of the model, so that parameters() has it for the optimizer"
         fix = f"{remedy}, or freeze it with requires_grad_(False)"
         is_certain = len(added) > 1 and _follows_trained(timeline, info, steps)
+        if not is_certain and (model := _model_without_optimizer(timeline, info, steps)):
+            fix = f"call {model} under torch.no_grad(), if it is a teacher; or pass its parameters to an optimizer, too"
         return Finding("never-stepped", text, seq, info.node, (fact,), fix, born, suspected=not is_certain)
     if info.created.kind != "parameter" and _is_made_in_several_iterations(timeline, info):
         return None  # a loss that each iteration makes anew: the finding is that it reaches no parameter
@@ -209,6 +211,13 @@ def _not_in_optimizer(
     return Finding(
         "never-stepped", text, seq, info.node, parts, fix, born if is_later else construction or born, edit=edit
     )
+
+
+def _model_without_optimizer(timeline: Timeline, info: NodeInfo, steps: Steps) -> str:
+    """Return the variable of a parameter's model if no optimizer holds any parameter of it, as of a teacher."""
+    model, _, path = info.name.partition(".")
+    names = (timeline.info(node).name for node in steps.parameters)
+    return model if path and model.isidentifier() and not any(name.partition(".")[0] == model for name in names) else ""
 
 
 def _are_in_one_block(timeline: Timeline, *lines: Frame | None) -> bool:
