@@ -17,7 +17,7 @@ from benchmarks.timing import least, timed
 from gviz import events as e
 from gviz.explain.check import check
 from gviz.explain.why import why
-from gviz.source.site import Frame
+from gviz.source.call_stack import Frame
 from gviz.trace import load
 from gviz.trace.file.reader import open_trace
 from gviz.trace.file.writer import TraceWriter
