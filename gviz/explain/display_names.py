@@ -222,6 +222,11 @@ def is_of_library(path: str) -> bool:
     return bool(_LIBRARIES.search(path))
 
 
+def own_frames(frames: Sequence[Frame]) -> list[Frame]:
+    """Return the frames of the program itself, not of installed packages or the standard library."""
+    return [frame for frame in frames if not _LIBRARIES.search(frame.path)]
+
+
 def own_frame(frames: Sequence[Frame]) -> Frame | None:
     """Return the innermost frame of the program itself, not of an installed package; or else the innermost of all."""
     return next((frame for frame in frames if not _LIBRARIES.search(frame.path)), frames[0] if frames else None)

@@ -64,6 +64,10 @@ COPIES = {
     "a term of the loss": (
         stored("self.kept = h.pow(2).mean()  #!") + TRAIN.replace("\n    opt.zero", " + net.kept\n    opt.zero", 1), "",
         "set self.kept to None"),
+    "an assignment that is still running": (
+        stored("self.kept = h  #!")
+        + "class Run:\n    def go(self):\n        self.result = self.fit()\n    def fit(self):"
+        + TRAIN.replace("\n", "\n        ") + "\nRun().go()\n", "self.kept = h.detach()", "self.kept keeps a graph"),
     "a hook": (stored("pass") + HOOK + TRAIN, "", "detach() what is stored; or set module.activation to None"),
     "a list": (
         stored("pass") + "outs = []\nfor i in range(2):\n    out = net(torch.randn(4, 3))\n    outs.append(out)  #!\n"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
 
-from gviz.explain.display_names import at_text, innermost, is_mask, label, label_at, titled
+from gviz.explain.display_names import at_text, innermost, is_mask, label, label_at, own_frames, titled
 from gviz.explain.edit import with_keyword
 from gviz.explain.finding import Finding
 from gviz.explain.program_errors import Failure
@@ -280,7 +280,7 @@ def _cause(timeline: Timeline, difference: _Difference, at: Frame | None) -> tup
     sources = [one for one, _ in shown_node.created.inputs] if difference.again is not None else []
     kept = next((timeline.info(one) for one in sources if one in difference.before and one in timeline.nodes), None)
     if kept is not None and kept.created.kind == "op":
-        store = next(stores_of(timeline, kept.frames, kept.names), None) or _store_read(timeline, at)
+        store = next(stores_of(timeline, own_frames(kept.frames), kept.names), None) or _store_read(timeline, at)
         held = f"it gets {label_at(timeline, kept.node)} of the first run"
         place = store.place if store is not None else "a list or an attribute"
         if store is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from gviz.errors import did_you_mean
@@ -23,6 +23,7 @@ from gviz.explain.display_names import (
     label_at,
     output_label,
     own_frame,
+    own_frames,
     titled,
     why_untracked,
 )
@@ -684,7 +685,10 @@ def _stored_results(failure: Failure, at: Frame | None, alive: Sequence[NodeInfo
     timeline = failure.timeline
     found: dict[tuple[str, int], _Stored] = {}
     here = _class_at(timeline, at)
-    every = ((info, store) for info in alive for store in stores_of(timeline, info.frames, info.names))
+    running = {(frame.path, frame.line) for frame in failure.frames if at is None or frame.line != at.line}
+    every = (
+        (info, store) for info in alive for store in stores_of(timeline, _finished(info.frames, running), info.names)
+    )
     for info, store in every:
         if (store.at.path, store.at.line) in found:
             continue
@@ -694,6 +698,13 @@ def _stored_results(failure: Failure, at: Frame | None, alive: Sequence[NodeInfo
             continue
         found[store.at.path, store.at.line] = _Stored(info, store, _is_used_from(timeline, info, store))
     yield from sorted(found.values(), key=lambda one: (one.store.at.path, one.store.at.line))
+
+
+def _finished(frames: Sequence[Frame], running: Container[tuple[str, int]]) -> list[Frame]:
+    """Return the frames of the program whose statements have ended: ``self.result = train(net)`` has stored nothing yet
+    while `train` runs.
+    """
+    return [frame for frame in own_frames(frames) if (frame.path, frame.line) not in running]
 
 
 def _is_used_from(timeline: Timeline, info: NodeInfo, store: Store) -> bool:

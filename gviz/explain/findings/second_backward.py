@@ -21,7 +21,7 @@ import numpy as np
 
 from gviz.events import BackwardStarted
 from gviz.explain.backward_passes import pass_started, start_of_pass
-from gviz.explain.display_names import at_text, innermost, label, label_at, symbol, titled
+from gviz.explain.display_names import at_text, innermost, label, label_at, own_frames, symbol, titled
 from gviz.explain.edit import Edit, assigned_to_itself, before, moved, parameter_last, places_in, with_keyword, wrapped
 from gviz.explain.finding import Finding
 from gviz.explain.findings.no_gradient import PARAMETER_LAST, nameless_leaf
@@ -95,7 +95,7 @@ def _carried(failure: Failure, released: Finding, user: int, old: int) -> Findin
     source, used = timeline.info(old), timeline.info(user)
     is_again = _is_used_again(timeline, used, old)
     is_kept = is_again or _is_made_once(timeline, source)
-    store = next(stores_of(timeline, source.frames, source.names, used.frames), None) if is_kept else None
+    store = next(stores_of(timeline, own_frames(source.frames), source.names, used.frames), None) if is_kept else None
     if is_again or store is not None:
         return _single_result(failure, released, used, source, store)
     first = _other_use(timeline, used, old)
