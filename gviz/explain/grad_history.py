@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -58,6 +59,25 @@ def passes_added(timeline: Timeline, node: int, seq: int) -> list[tuple[int, Gra
         elif isinstance(event, GradSet):
             return []
     return []
+
+
+def holds_older(timeline: Timeline, node: int, seq: int, start: int) -> bool:
+    """Return whether the ``.grad`` of event `seq` holds what was there before the last pass that added to it.
+
+    So it does if the last pass that added to it ran before event `start`.
+    """
+    events = timeline.events_of(node)
+    for earlier in reversed(events[: bisect_right(events, seq)]):
+        event = timeline.event(earlier)
+        if isinstance(event, GradAccumulated) and event.node == node:
+            if event.value is None or earlier < start:
+                return earlier < start
+            state = timeline.at(earlier - 1).state(node)
+            before = state.outputs[0].grad if state is not None and state.outputs else None
+            return before is not None and not is_zero(before)
+        if isinstance(event, GradSet) and event.node == node and event.how in ("none", "zero"):
+            return False
+    return False
 
 
 def is_zero(value: Value | None) -> bool:

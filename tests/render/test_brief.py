@@ -177,3 +177,51 @@ def test_what_another_course_does_not_know_is_a_question_mark_and_no_cut(density
     assert "→ ?" in said[1]
     assert not [text for text in said.values() if "…" in text]
     assert not [box for box in boxes.values() for row in box.rows if row.characters > box.width]
+
+
+def test_each_call_of_a_module_that_is_called_several_times_shows_what_it_adds():
+    def program():
+        torch.manual_seed(1)
+        net = torch.nn.Linear(2, 2)
+        h = torch.ones(1, 2)
+        net(h)  # no gradient reaches this call
+        for _ in range(2):
+            h = net(h)
+        h.pow(2).sum().backward()
+
+    timeline = timeline_of(program)
+    shown, wide = ({}, {})
+    for density, rows in (("brief", shown), ("short", wide)):
+        options = Options(density=density, tensors="line", graph_filter=Filter(frozenset({"Linear"})))
+        drawn = scene(structure(timeline, timeline.iterations[0], options), timeline, timeline.at(len(timeline)))
+        for box in drawn.boxes:
+            if box.role == "module":
+                rows[box.title] = {row.label: row.text for row in box.rows}
+    assert [row.get("adds", "·") for row in shown.values()] == [row["adds"] for row in wide.values()]
+    assert len({row.get("adds") for row in shown.values()}) == 3
+    assert "adds" not in next(iter(shown.values()))
+    assert not any(".grad" in row for row in shown.values()), shown
+
+
+def test_a_call_whose_grad_holds_other_passes_shows_only_what_it_adds():
+    def program():
+        net = torch.nn.Linear(2, 1)
+        for scale in (1.0, 100.0, 1.0):
+            if scale == 1.0:
+                net.zero_grad()
+            (net(torch.tensor([0.0, 0.0])).sum() * scale).backward()
+
+    timeline = timeline_of(program)
+    closed = Filter(frozenset({"Linear"}))
+    ends = [timeline.pass_ends(each)[-1] for each in timeline.iterations]
+    brief = [text(timeline, end, at, graph_filter=closed) for at, end in enumerate(ends)]
+    assert ".grad |g| 1 " in brief[0]
+    assert "adds |g| 100 " in brief[1]
+    assert ".grad |g| 1 " in brief[2]
+    assert "|g|" not in text(timeline, timeline.iterations[1].start + 1, 1, graph_filter=closed)
+    options = Options(density="short", tensors="line", graph_filter=closed)
+    totals = ("|g| 1", "|g| 101, all passes", "|g| 1")
+    for each, end, total in zip(timeline.iterations, ends, totals, strict=True):
+        boxes = scene(structure(timeline, each, options), timeline, timeline.at(end)).boxes
+        rows = [row for box in boxes if box.role == "module" for row in box.rows]
+        assert [row.text for row in rows if row.label == ".grad"] == [total]

@@ -14,6 +14,7 @@ from msgspec.structs import replace as replace_struct
 
 from gviz.events import GradFlowed
 from gviz.explain.display_names import title as node_name
+from gviz.explain.grad_history import holds_older
 from gviz.explain.hook_effects import HookEffect
 from gviz.render.boxes.box_row import Row, Style
 from gviz.render.boxes.box_size import (
@@ -267,12 +268,41 @@ def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> t
             replace(row, shares_line=True) for row in _arriving(replace(place, width=BRIEF_TENSOR + 6), state, now)
         ]
         return (replace(_gives(place, state, most), label=""), *right[:1])
-    length = gradient_norm(group.parameters, now.states)
-    if length is None:
+    gradient = _brief_gradient(group, now)
+    if gradient is None:
         return (replace(_gives(place, state, most), is_left=True),)
-    gradient = Row(f"|g| {number(length, 3)}", "grad" if isfinite(length) else "bad", ".grad", shares_line=True)
     room = place.width - BRIEF_GAP - gradient.characters - len("gives ")
     return _gives(place, state, min(room, most)), gradient
+
+
+def _brief_gradient(group: Group, now: Now) -> Row | None:
+    """Return the ``.grad`` of a call's parameters, or only what the call adds to it if something else did, too.
+
+    None if nothing is known: the sum of all calls would seem to be the gradient of this one.
+    """
+    if _calls(group) > 1 or _holds_older(group, now):
+        adds = _adds(group, now)
+        return replace(adds, shares_line=True) if adds.text != NO_VALUE else None
+    length = gradient_norm(group.parameters, now.states)
+    return replace(_total(length), shares_line=True) if length is not None else None
+
+
+def _calls(group: Group) -> int:
+    """Return how often the graph calls the module of a group."""
+    return group.repeat.of if group.repeat is not None else group.call.of
+
+
+def _holds_older(group: Group, now: Now) -> bool:
+    """Return whether a ``.grad`` of a module holds gradients of other passes than the last one of this graph."""
+    start = now.timeline.iteration_at(now.moment.n).start
+    states = [state for node in group.parameters if (state := now.states[node]) is not None and state.outputs]
+    about = ((state.node, state.outputs[0].grad_seq, start) for state in states if state.outputs[0].grad is not None)
+    return any(now.timeline.once(_has_older, each) for each in about)
+
+
+def _has_older(timeline: Timeline, about: tuple[int, int, int]) -> bool:
+    node, seq, start = about
+    return holds_older(timeline, node, seq, start)
 
 
 def _missing(group: Group, now: Now) -> list[int]:
@@ -332,16 +362,20 @@ def _length_of_sum(parts: Sequence[Value]) -> float | None:
 
 
 def _gradient(group: Group, now: Now) -> Row:
-    """Return the row of the parameters' ``.grad``, to which every call of the module has added."""
+    """Return the row of the parameters' ``.grad``, to which every call of the module and older passes have added."""
     length, missing = gradient_norm(group.parameters, now.states), len(_missing(group, now))
     if length is None:
         return Row("None", "muted", ".grad")
     if missing:
         some = f"|g| {number(length, 3)}, {missing} of {len(group.parameters)} without"
         return Row(some, "grad" if isfinite(length) else "bad", ".grad")
-    of = group.repeat.of if group.repeat is not None else group.call.of
-    every = f", all {of} calls" if of > 1 else ""
-    return Row(f"|g| {number(length, 3)}{every}", "grad" if isfinite(length) else "bad", ".grad")
+    of, total = _calls(group), _total(length)
+    every = f", all {of} calls" if of > 1 else ", all passes" if _holds_older(group, now) else ""
+    return replace(total, text=f"{total.text}{every}")
+
+
+def _total(length: float) -> Row:
+    return Row(f"|g| {number(length, 3)}", "grad" if isfinite(length) else "bad", ".grad")
 
 
 @dataclass(slots=True)
