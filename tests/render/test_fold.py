@@ -292,3 +292,21 @@ def test_every_line_of_a_folded_scene_ends_at_boxes(n, closed):
 
 
 TRAINED = two_layers(2)
+
+
+def test_calls_of_an_earlier_iteration_keep_the_numbers_that_they_have_there():
+    def program():
+        net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+        x = torch.ones(1, 2)
+        net(x)
+        one, other = net(x), net(x)
+        (one + other).sum().backward()
+        (one - other).abs().max()
+
+    timeline = timeline_of(program)
+    titles = []
+    for iteration in timeline.iterations:
+        options = Options(graph_filter=Filter(frozenset({"Sequential.1"}), calls=True))
+        places = structure(timeline, iteration, options).places
+        titles.append([place.title for place in places if "ReLU" in place.title])
+    assert titles == [["1:1 ReLU", "1:2 ReLU", "1:3 ReLU"], ["1:2 ReLU", "1:3 ReLU"]]

@@ -452,7 +452,7 @@ def reading_graph(timeline: Timeline, infos: Sequence[NodeInfo], *, whole: bool 
     owned = frozenset(node for node, path in buffers.items() if path in paths)
     calls |= dict.fromkeys(owned, ())
     placed = frozenset(node for node in buffers if not calls[node])
-    return CallGraph(nodes, inputs, _numbered(calls) if whole else calls, loose, placed, owned)
+    return CallGraph(nodes, inputs, _numbered_as_made(timeline, calls) if whole else calls, loose, placed, owned)
 
 
 def _is_attribute(info: NodeInfo) -> bool:
@@ -472,6 +472,40 @@ def _numbered(calls: Mapping[int, Calls]) -> dict[int, Calls]:
         known[scope] = replace(call, nr=seen[call.path], of=count[call.path])
     chains = {scope: tuple(known[call.scope] for call in chain) for scope, chain in distinct.items()}
     return {node: chains[chain[-1].scope] if chain else () for node, chain in calls.items()}
+
+
+def _numbered_as_made(timeline: Timeline, calls: Mapping[int, Calls]) -> dict[int, Calls]:
+    """Return the calls around each node, with the numbers that the calls have where they were made.
+
+    A graph may use results of an earlier iteration. If all calls of a module are of that iteration, they keep their
+    numbers of there, although some of its calls are not in this graph.
+    """
+    numbered = _numbered(calls)
+    made: dict[str, set[int]] = {}
+    inner = {chain[-1].scope: (node, chain) for node, chain in numbered.items() if chain and chain[-1].of_module}
+    homes = {scope: timeline.info(node).iteration for scope, (node, _) in inner.items()}
+    for scope, (_, chain) in inner.items():
+        for call in chain:
+            made.setdefault(call.path, set()).add(homes[scope])
+    here = timeline.info(max(calls)).iteration if calls else 0
+    older = {path: min(indices) for path, indices in made.items() if len(indices) == 1 and here not in indices}
+    if not older:
+        return numbered
+    known = {path: timeline.once(_calls_made, index) for path, index in older.items()}
+
+    def as_made(call: ModuleCall) -> ModuleCall:
+        return known.get(call.path, {}).get(call.scope, call)
+
+    return {node: tuple(map(as_made, chain)) for node, chain in numbered.items()}
+
+
+def _calls_made(timeline: Timeline, index: int) -> dict[int, ModuleCall]:
+    """Return the calls of modules that made nodes in an iteration, with their numbers, by scope."""
+    known: dict[int, Calls] = {}
+    nodes = [node for node in timeline.nodes.of(timeline.iterations[index]) if timeline.info(node).iteration == index]
+    infos = [info for info in map(timeline.info, nodes) if info.created.kind == "op" and not info.created.during[0]]
+    calls = _numbered({info.node: calls_around(timeline, info.created.scope, known) for info in infos})
+    return {call.scope: call for chain in calls.values() for call in chain}
 
 
 def _steps(timeline: Timeline, infos: Sequence[NodeInfo]) -> dict[int, ModuleCall]:
