@@ -106,8 +106,8 @@ def as_figure(scene: Scene) -> Scene:
 
 def _box(box: Box) -> Box:
     states = tuple(state for state in box.states if state in PAINTED)
-    words = [shown.word for shown in SHOWN if shown.state in KEPT]
-    status = box.status if any(box.status.startswith(word.split()[0]) for word in words) else ""
+    words = {shown.word.split()[0] for shown in SHOWN if shown.state in KEPT}
+    status = box.status if {*box.status.split()[:1]} & words else ""
     return replace(box, states=states, status=status, tooltip="")
 
 

@@ -17,7 +17,7 @@ from gviz.errors import GvizError
 from gviz.render import detail_level
 from gviz.render.boxes.fold import Filter
 from gviz.render.boxes.graph_options import Options
-from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, figures_for, page_within
+from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, as_figure, figures_for, page_within
 from gviz.render.forms import png_and_pdf
 from gviz.render.graphviz import scene_drawing
 from gviz.render.graphviz.dot import digraph
@@ -383,3 +383,31 @@ def test_a_figure_of_what_is_no_chain_has_modules_collapsed_until_its_text_can_b
     notes.clear()
     scene_drawing.picture_scene(timeline, len(timeline), replace(options, part=Part(level="nodes")))
     assert not any("modules collapsed" in note for note in notes)  # what the user chose is kept
+
+
+def test_tabs_of_the_topmost_boxes_are_inside_a_figure(tmp_path):
+    def program():
+        net = builtin.nn.Sequential(builtin.nn.Linear(2, 2), builtin.nn.ReLU())
+        one, other = net(builtin.ones(1, 2)), net(builtin.ones(1, 2))
+        (one + other).sum().backward()
+        (one - other).abs().max()
+
+    path = tmp_path / "t.svg"
+    timeline = timeline_of(program)
+    export(timeline, path, figure="16:9", level="modules", at=len(timeline), note=lambda _: None)
+    svg = path.read_text()
+    down = float(re.search(r"translate\([-\d.]+ ([-\d.]+)\)", svg)[1])
+    tabs = re.findall(r'role-module[^>]*>\s*<title>[^<]*</title>\s*<polygon [^>]*points="([^"]*)"', svg)
+    tops = [min(float(point.split(",")[1]) for point in tab.split()) for tab in tabs]
+    assert tops
+    assert min(tops) + down > 0.5
+
+
+def test_a_figure_does_not_name_the_node_that_acts():
+    def program():
+        (builtin.ones(2, requires_grad=True) * 2).max()
+
+    timeline = timeline_of(program)
+    drawn = moment_scene(timeline, len(timeline), Options())
+    assert "now" in {box.status for box in drawn.boxes}
+    assert "now" not in {box.status for box in as_figure(drawn).boxes}

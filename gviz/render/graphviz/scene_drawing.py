@@ -156,13 +156,16 @@ def _in_columns(scene: Scene, options: ExportOptions) -> Scene:
         texts[columns] = figure.scale(*size) * TEXT
         if texts[columns] >= figure.least:
             break
-    best = max(texts, key=texts.__getitem__, default=1)
+    most = max(texts.values(), default=0)
+    best = next((columns for columns, text in texts.items() if text >= most / MORE_COLUMNS), 1)
     if texts.get(best, 0) < LEAST_TEXT:
         return scene
     options.note(f"folded into {best} columns, without frames: in one column the text would be too small")
     return replace(bare, columns=best)
 
 
+MORE_COLUMNS = 1.05
+"""The least gain in the height of text for more columns, between which there are more lines."""
 MOST_COLUMNS = 8
 """The most columns into which a figure of a long chain is folded."""
 
@@ -200,8 +203,20 @@ class TooSmallError(GvizError):
 
 def _figure_size(graph: Digraph, options: ExportOptions) -> tuple[float, float]:
     """Return the width and height of a figure in points, before it is scaled."""
-    _, _, wide, high = map(float, json.loads(draw(graph.source, "json", timeout=options.timeout))["bb"].split(","))
-    return wide + 2 * FIGURE_PAD, high + 2 * FIGURE_PAD
+    laid_out = json.loads(draw(graph.source, "json", timeout=options.timeout))
+    _, _, wide, high = map(float, laid_out["bb"].split(","))
+    return wide + 2 * FIGURE_PAD, high + 2 * (FIGURE_PAD + _tab_above(laid_out, high))
+
+
+TAB = 4
+"""Points of the tab of a module's box, which Graphviz draws above the room of the box."""
+
+
+def _tab_above(laid_out: dict[str, Any], top: float) -> float:
+    """Return the points by which the tabs of boxes are above a graph that ends at `top`."""
+    tabs = (box for box in laid_out.get("objects", ()) if box.get("shape") == "tab")
+    tops = (float(box["pos"].split(",")[1]) + float(box["height"]) * INCH / 2 + TAB for box in tabs)
+    return max(0.0, *(each - top for each in tops), 0.0)
 
 
 def _unreadable(text: float, size: tuple[float, float], options: ExportOptions) -> TooSmallError:
