@@ -51,6 +51,9 @@ LINES: Mapping[str, tuple[str, str]] = {
 }
 """The drawing of a line or of a border, and the style of text with its colour (empty: the colour of lines)."""
 
+SHARED = ("amber", "dashed")
+"""Looks of several states, which only the word in the box distinguishes."""
+
 SHAPES = ("with a tab", "folded corner", "eight corners", "thin and round", "thickest arrow")
 """Looks that a swatch does not show. Their words stay, after the meaning."""
 
@@ -60,7 +63,7 @@ def legend_rows(signs: Sequence[str], theme: Theme, wide: float = 0.0, *, flows:
 
     A legend that `flows` has as few lines as possible: it fills each of them like text.
     """
-    entries = [_entry(sign, theme) for sign in signs if sign != HEAT]
+    entries = _entries(signs, theme)
     if flows:
         yield from _flowing(entries, wide)
     elif entries:
@@ -74,6 +77,21 @@ def legend_rows(signs: Sequence[str], theme: Theme, wide: float = 0.0, *, flows:
 
 Entry = tuple[str, str, int, int]
 """The markup of a sign and of its meaning, and the characters of each."""
+
+
+def _entries(signs: Sequence[str], theme: Theme) -> list[Entry]:
+    """Return the entries of a legend. States with equal swatches share one, with a line for each of their words."""
+    entries: dict[str, Entry] = {}
+    for sign in signs:
+        if sign == HEAT:
+            continue
+        entry = drawn, meaning, width, length = _entry(sign, theme)
+        key = drawn if sign.startswith(SHARED) else sign
+        if key in entries:
+            _, above, _, longest = entries[key]
+            entry = drawn, f"{above}<br/>{'&#160;' * MARGIN_BEFORE}{meaning}", width, max(longest, length)
+        entries[key] = entry
+    return [*entries.values()]
 
 
 def _lines(entries: Sequence[Entry], wide: float) -> Iterator[str]:
@@ -112,7 +130,8 @@ def _flowing(entries: Sequence[Entry], wide: float) -> Iterator[str]:
 def _cells(entry: Entry) -> str:
     sign, meaning, *_ = entry
     before, after = "&#160;" * MARGIN_BEFORE, "&#160;" * MARGIN_AFTER
-    return f'<td align="center">{sign}</td><td align="left">{before}{meaning}{after}</td>'
+    lines = ' balign="left"' if "<br/>" in meaning else ""
+    return f'<td align="center">{sign}</td><td align="left"{lines}>{before}{meaning}{after}</td>'
 
 
 def _entry(sign: str, theme: Theme) -> Entry:
