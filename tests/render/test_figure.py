@@ -411,3 +411,18 @@ def test_a_figure_does_not_name_the_node_that_acts():
     drawn = moment_scene(timeline, len(timeline), Options())
     assert "now" in {box.status for box in drawn.boxes}
     assert "now" not in {box.status for box in as_figure(drawn).boxes}
+
+
+def test_a_figure_names_the_tensors_of_rules_which_have_no_numbers():
+    def program():
+        x = builtin.tensor(3.0, requires_grad=True)
+        (x.sin() * x.cos() + (x * x).sqrt() * (x + x).sqrt()).backward()
+
+    timeline = timeline_of(program)
+    words = Options(density="full", content="all", numbered=False)
+    rows = [row for box in moment_scene(timeline, len(timeline), words).boxes for row in box.rows]
+    assert not [row for row in rows if "#" in f"{row.label} {row.text}"]
+    labels = {row.label for row in rows}
+    assert labels >= {"to x", "to sin", "to cos", "to self", "to other"}
+    assert "to sqrt" not in labels  # two of them: each has the name of its parameter
+    assert any("g * cos" in row.text for row in rows)

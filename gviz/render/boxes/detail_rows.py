@@ -5,13 +5,14 @@ They show how the node was made and, in full density, its dtype, saved tensors a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rich.cells import cell_len, set_cell_size
 
 from gviz.events import NodeCreated, StorageWritten
 from gviz.explain.computation import saved_names
-from gviz.explain.display_names import iteration_suffix, why_untracked
+from gviz.explain.display_names import called, iteration_suffix, why_untracked
 from gviz.explain.formula import attribute_word
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
 from gviz.render.boxes.box_row import Row
@@ -122,12 +123,16 @@ def detail_rows(
         yield Row(_type(info), "muted", "type")
     yield from _attributes(info, options)
     if _keeps(info):
-        names = ", ".join(saved_names(timeline, info.node))
+        names = _names(timeline, ", ".join(saved_names(timeline, info.node)), options)
         freed = " (freed)" if names and state is not None and state.saved == "freed" else ""
         yield Row(_cut(names or "nothing", DETAIL_WIDTH - 14) + freed, "saved", "saved")
     if _rule_count(info):
-        for share in outgoing_gradients(timeline, moment, info.node)[:MAX_RULES]:
-            yield _sent(share)
+        shares = outgoing_gradients(timeline, moment, info.node)[:MAX_RULES]
+        inputs = [share.operand.name or share.operand.parameter for share in shares]
+        targets = [_names(timeline, name, options) for name in inputs]
+        for share, name, target in zip(shares, inputs, targets, strict=True):
+            is_equal = target != name and targets.count(target) > 1
+            yield _sent(timeline, share, share.operand.parameter or target if is_equal else target, options)
     if info.frames:
         yield Row(_cut(source_line(timeline, info), SOURCE_WIDTH), "muted")
 
@@ -149,18 +154,33 @@ def _attributes(info: NodeInfo, options: Options) -> list[Row]:
     ]
 
 
-def _sent(share: OutgoingGradient) -> Row:
+def _sent(timeline: Timeline, share: OutgoingGradient, target: str, options: Options) -> Row:
     """Return the row of an outgoing gradient: ``to x  g * w = 1 * -2 = -2``. The numbers appear once it is sent."""
-    label = _cut(f"to {share.operand.name or share.operand.parameter}", 14)
+    label = _cut(f"to {target}", 14)
     room = DETAIL_WIDTH - cell_len(label) - 1
     if share.missing or not share.rule:
         return Row(_cut(share.missing, room), "muted", label)
-    forms = [share.rule]
+    rule = _names(timeline, share.rule, options)
+    forms = [rule]
     if share.part is not None:
         sent = short(share.part).removeprefix("! ")
-        numbers = "" if share.reduced else share.numbers
-        forms = [_equal(share.rule, numbers, sent), _equal(numbers, sent), _equal(share.rule, sent), *forms]
+        numbers = "" if share.reduced else _names(timeline, share.numbers, options)
+        forms = [_equal(rule, numbers, sent), _equal(numbers, sent), _equal(rule, sent), *forms]
     return Row(next((form for form in forms if cell_len(form) <= room), _cut(forms[-1], room)), "grad", label)
+
+
+NUMBER = re.compile(r"#(\d+)")
+"""The number of a node in a text, for a tensor without a name."""
+
+
+def _names(timeline: Timeline, text: str, options: Options) -> str:
+    """Return a text with names of operations for the numbers of nodes, if the picture has no numbers."""
+
+    def name(number: re.Match[str]) -> str:
+        node = int(number[1])
+        return called(timeline.info(node)) if node in timeline.nodes else number[0]
+
+    return text if options.numbered else NUMBER.sub(name, text)
 
 
 def _cut(text: str, cells: int) -> str:
