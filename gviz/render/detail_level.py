@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from gviz.errors import GvizError
+from gviz.render.boxes.box_size import named_by_model
 from gviz.render.boxes.collapsed_parts import DATA_COLLAPSED, MORE, CollapsedParts, summary
 from gviz.render.boxes.data_preparation import FEWEST_IN_PICTURES
 from gviz.render.boxes.fold import CallGraph, Closed, Filter, closed_below, fitting_calls, fold, graph_of, named_calls
@@ -352,11 +353,13 @@ def _measured(
     moment, manner = timeline.at(n), Manner(request.theme or LIGHT, direction=request.direction)
     sources, variants = [], []
     for shape in shapes:
-        drawn = scene(shape, timeline, moment)
-        drawn = drawn if shape.options.numbered else as_figure(drawn)
+        named = replace(shape, places=named_by_model(shape.places))
+        drawn, bare = scene(shape, timeline, moment), scene(named, timeline, moment)
+        if not shape.options.numbered:
+            drawn, bare = as_figure(drawn), as_figure(bare)
         deepest = max((len(box.enclosing_modules) for box in drawn.boxes), default=0)
         for depth in sorted({deepest, min(deepest, 2), min(deepest, 1), 0}, reverse=True):
-            sources.append(digraph(framed(drawn, depth), manner).source)
+            sources.append(digraph(framed(drawn if depth or not deepest else bare, depth), manner).source)
             variants.append((shape, depth, deepest))
     try:
         laid_out = draw_all(sources, "json", timeout=request.timeout)

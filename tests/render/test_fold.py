@@ -1,5 +1,7 @@
 """Folding: which nodes have a box of their own, and which a closed module call stands for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -310,3 +312,31 @@ def test_calls_of_an_earlier_iteration_keep_the_numbers_that_they_have_there():
         places = structure(timeline, iteration, options).places
         titles.append([place.title for place in places if "ReLU" in place.title])
     assert titles == [["1:1 ReLU", "1:2 ReLU", "1:3 ReLU"], ["1:2 ReLU", "1:3 ReLU"]]
+
+
+def two_models():
+    one, other = torch.nn.Linear(2, 2), torch.nn.ReLU()
+    encoder, decoder = torch.nn.Sequential(one, other), torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+    decoder(decoder(encoder(torch.ones(1, 2)))).sum().backward()
+
+
+def one_model():
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+    net(net(torch.ones(1, 2))).sum().backward()
+
+
+@pytest.mark.parametrize("density", ["min", "brief", "short"])
+def test_without_frames_boxes_name_their_model_if_there_are_several(density):
+    options = Options(graph_filter=Filter(calls=True), clusters=True, density=density)
+
+    def titles(program, frames):
+        timeline = timeline_of(program)
+        places = structure(timeline, timeline.iterations[0], replace(options, frames=frames)).places
+        assert all(place.width >= len(place.title) for place in places)
+        return [place.title for place in places if place.role == "module"]
+
+    framed, bare = titles(two_models, 1), titles(two_models, 0)
+    assert framed == ["0 Linear", "1 ReLU", "0:1 Linear", "1:1 ReLU", "0:2 Linear", "1:2 ReLU"]
+    models = ["encoder"] * 2 + ["decoder"] * 4
+    assert bare == [f"{model}.{title}" for model, title in zip(models, framed, strict=True)]
+    assert titles(one_model, 0) == titles(one_model, 1)

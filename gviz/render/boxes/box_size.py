@@ -5,7 +5,8 @@ A box reserves the room that it needs at any moment, so stepping never moves one
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Literal
 
@@ -288,6 +289,30 @@ def module_title(call: ModuleCall, width: int = MAX_TITLE) -> str:
     kind = f" {call.kind}" if call.kind and call.kind != path else ""
     nr = f":{call.nr}" if call.of > 1 and call.of_module else ""
     return f"[+] {clipped_name(path, width)}{nr}{clipped(kind, width)}"
+
+
+def named_by_model(places: Sequence[Outline]) -> tuple[Outline, ...]:
+    """Return boxes that are drawn without frames: if several models have boxes, titles of modules begin with theirs.
+
+    For example, ``G.0 Linear`` and ``D.0:1 Linear``.
+    """
+    outermost = [calls[0] for place in places if (calls := (*place.enclosing_calls, *_module_of(place)))]
+    models = {call.path for call in outermost if call.of_module}
+    return tuple(_with_model(place) for place in places) if len(models) > 1 else tuple(places)
+
+
+def _module_of(place: Outline) -> tuple[ModuleCall, ...]:
+    group = place.group
+    return (group.call,) if group is not None and group.preparation is None and not group.call.is_source_call else ()
+
+
+def _with_model(place: Outline) -> Outline:
+    if not place.enclosing_calls or not _module_of(place):
+        return place
+    sign = "[+] " if place.title.startswith("[+] ") else ""
+    title = f"{sign}{clipped_name(place.enclosing_calls[0].path, MAX_TITLE)}.{place.title.removeprefix(sign)}"
+    room = 0 if place.height == 1 else STATUS_ROOM
+    return replace(place, title=title, width=max(place.width, cell_len(title) + room))
 
 
 def value_lines(value: Value | None, options: Options) -> int:

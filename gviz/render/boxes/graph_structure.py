@@ -23,6 +23,7 @@ from gviz.render.boxes.box_size import (
     failed_place,
     failed_title,
     module_key,
+    named_by_model,
     saved_key,
     saved_place,
 )
@@ -128,9 +129,11 @@ def structure(
         lines += inputs
     if options.clusters and len(places) <= CLUSTERED:
         places = [
-            replace(place, enclosing_calls=around[: options.frames])
+            replace(place, enclosing_calls=around)
             for place, around in zip(places, open_calls(places, graph, within), strict=True)
         ]
+        places = [*(places if options.frames else named_by_model(places))]
+        places = [replace(place, enclosing_calls=place.enclosing_calls[: options.frames]) for place in places]
     shown = frozenset(node for place in places for node in place.nodes)
     return Structure(iteration.index, tuple(places), tuple(lines), _levels(infos, users, boxes), options, shown)
 
