@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gviz.events import BackwardStarted, Edge
+from gviz.events import BackwardStarted, Edge, GradAccumulated
 from gviz.explain.operation_sets import LISTS, RESHAPING
-from gviz.trace.graph_state import NodeInfo
+from gviz.trace.graph_state import NodeInfo, Phase
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 
@@ -89,12 +90,12 @@ def loss_values(timeline: Timeline) -> Iterator[float]:
 
 
 def loss_values_by_name(timeline: Timeline) -> dict[str, list[float]]:
-    """Return the losses by name, if there are a few names and some repeat; else all under the empty name."""
-    by_name: dict[str, list[float]] = {}
-    for root, value in _losses_in_order(timeline):
-        by_name.setdefault(timeline.info(root).title, []).append(value)
-    come_again = any(len(row) > 1 for row in by_name.values())
-    return by_name if come_again and 1 < len(by_name) <= _MOST_NAMES else {"": [*loss_values(timeline)]}
+    """Return the known losses by name, see `passes_by_loss`; under the empty name if there is only one loss."""
+    groups = passes_by_loss(timeline)
+    rows = [
+        [value for phase in one.phases if (value := root_value(timeline, phase.start)) is not None] for one in groups
+    ]
+    return {one.name if len(groups) > 1 else "": row for one, row in zip(groups, rows, strict=True)}
 
 
 def _losses_in_order(timeline: Timeline) -> Iterator[tuple[int, float]]:
@@ -105,10 +106,110 @@ def _losses_in_order(timeline: Timeline) -> Iterator[tuple[int, float]]:
             yield loss
 
 
+# The passes of each loss
+
+
+@dataclass(frozen=True, slots=True)
+class PassesOfLoss:
+    """The backward passes of one loss of the program, in order.
+
+    `name` is that of the loss, empty if it has several roots. Losses of the same name have their lines, or a number.
+    """
+
+    name: str
+    phases: tuple[Phase, ...]
+
+
+def passes_by_loss(timeline: Timeline, n: int = 0) -> tuple[PassesOfLoss, ...]:
+    """Return the backward passes that began by moment `n` (0: the end), by loss, in the order of their first pass.
+
+    Each call of ``backward()`` that comes again has a loss of its own. The passes of one call are of several losses if
+    these have a few names, or parameters without a common one, each more than once: as in a loop over two models. In a
+    program without a loop the losses differ in their names only.
+    """
+    n = n or len(timeline)
+    phases = [phase for phase in timeline.phases if phase.kind == "backward" and phase.start <= n]
+    calls = _by_key(phases, lambda phase: _call(timeline, phase))
+    if all(len(group) == 1 for group in calls):
+        groups = _by_key(phases, lambda phase: _root_name(timeline, phase))
+    else:
+        named = (part for group in calls for part in _parts(group, lambda phase: _root_name(timeline, phase)))
+        groups = [part for group in named for part in _by_parameters(timeline, group)]
+    groups.sort(key=lambda group: group[0].start)
+    names = _distinct_names(timeline, groups)
+    return tuple(PassesOfLoss(name, tuple(group)) for name, group in zip(names, groups, strict=True))
+
+
+def _by_key(phases: Sequence[Phase], key: Callable[[Phase], Hashable]) -> list[list[Phase]]:
+    groups: dict[Hashable, list[Phase]] = {}
+    for phase in phases:
+        groups.setdefault(key(phase), []).append(phase)
+    return [*groups.values()]
+
+
+def _parts(phases: list[Phase], key: Callable[[Phase], Hashable]) -> list[list[Phase]]:
+    """Return the passes by key, if there are a few keys and each comes again; else all together."""
+    parts = _by_key(phases, key)
+    return parts if len(parts) <= _MOST_NAMES and min(map(len, parts)) > 1 else [phases]
+
+
+def _by_parameters(timeline: Timeline, phases: list[Phase]) -> list[list[Phase]]:
+    """Return the passes of one call by the model that they reach, if there are a few models without a common leaf."""
+    parts = _parts(phases, lambda phase: next(leaves_of_pass(timeline, phase), 0))
+    reached = [{*leaves_of_pass(timeline, part[0])} for part in parts]
+    return parts if sum(map(len, reached)) == len(set().union(*reached)) and all(reached) else [phases]
+
+
+def leaves_of_pass(timeline: Timeline, phase: Phase) -> Iterator[int]:
+    """Yield the leaves whose gradient a pass adds to, in order."""
+    events = timeline.select((GradAccumulated,), phase.start, phase.end + 1)
+    return (event.node for _, event in events if event.pass_nr == phase.pass_nr)
+
+
+def _call(timeline: Timeline, phase: Phase) -> int:
+    event = timeline.event(phase.start)
+    return event.stack if isinstance(event, BackwardStarted) else 0
+
+
+def _root_name(timeline: Timeline, phase: Phase) -> str:
+    event = timeline.event(phase.start)
+    if not isinstance(event, BackwardStarted) or len(event.roots) != 1 or event.roots[0][0] not in timeline.nodes:
+        return ""
+    root = event.roots[0]
+    node, _ = _scaled_output(timeline, root) or root
+    return timeline.info(node).title
+
+
+def _distinct_names(timeline: Timeline, groups: Sequence[Sequence[Phase]]) -> list[str]:
+    """Return a name for each loss; those with the same name have their lines, or a number if these are the same."""
+    names = [_root_name(timeline, group[0]) for group in groups]
+    stacks = [timeline.stack(_call(timeline, group[0])) for group in groups]
+    lines = [
+        f"{name or 'loss'}, line {stack[0].line}" if stack else name for name, stack in zip(names, stacks, strict=True)
+    ]
+    same = {name for name, count in Counter(names).items() if count > 1}
+    same_lines = {line for line, count in Counter(lines).items() if count > 1}
+    distinct, counts = list[str](), Counter[str]()
+    for name, line in zip(names, lines, strict=True):
+        counts[name] += 1
+        numbered = f"{name or 'loss'} ({counts[name]})" if line in same_lines else line
+        distinct.append(numbered if name in same else name)
+    return distinct
+
+
 def growing_losses(timeline: Timeline, n: int) -> Sequence[float]:
-    """Return the losses up to event `n` that grew from pass to pass, in order; empty if they did not grow."""
+    """Return the values before event `n` of a loss that grew from pass to pass, in order; empty if none grew."""
+    latest_first = sorted(passes_by_loss(timeline, n - 1), key=lambda one: -one.phases[-1].start) if n > 1 else ()
+    return next((row for one in latest_first if (row := _growing_end(timeline, one.phases))), ())
+
+
+def _growing_end(timeline: Timeline, phases: Sequence[Phase]) -> Sequence[float]:
+    """Return the last values of a loss that grew from pass to pass, in order; empty if it did not grow."""
     row: list[float] = []
-    for value in _finite_losses_before(timeline, n):
+    for phase in reversed(phases):
+        value = root_value(timeline, phase.start)
+        if value is None or not math.isfinite(value):
+            continue
         if row and value >= row[-1]:
             break
         row.append(value)
@@ -120,14 +221,6 @@ def row_text(values: Sequence[float]) -> str:
     """Return the first three and the last two: ``0.2924, 857.3, 9.391e+07, …, 5.1e+28, 4.9e+33``."""
     numbers = [number(value) for value in values]
     return ", ".join(numbers if len(numbers) <= 6 else [*numbers[:3], "…", *numbers[-2:]])
-
-
-def _finite_losses_before(timeline: Timeline, n: int) -> Iterator[float]:
-    """Yield the finite losses before event `n`, the last first."""
-    for phase in reversed(timeline.phases):
-        value = root_value(timeline, phase.start) if phase.kind == "backward" and phase.start < n else None
-        if value is not None and math.isfinite(value):
-            yield value
 
 
 # The losses whose sum is the root of a pass

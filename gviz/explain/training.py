@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot, nan
@@ -9,8 +10,15 @@ from typing import Literal
 
 import numpy as np
 
-from gviz.events import BackwardFinished, BackwardStarted, NodeCreated
-from gviz.explain.backward_passes import loss_at, start_of_pass
+from gviz.events import BackwardFinished, BackwardStarted, GradSet, NodeCreated, OptimizerStepped
+from gviz.explain.backward_passes import (
+    PassesOfLoss,
+    leaves_of_pass,
+    loss_at,
+    passes_by_loss,
+    root_value,
+    start_of_pass,
+)
 from gviz.source.call_stack import Frame
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished
 from gviz.trace.graph_state import Phase
@@ -190,20 +198,22 @@ def module_of(timeline: Timeline, node: int) -> str:
 # From pass to pass
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Losses and gradients over the backward passes of a recording, in order: one entry for each pass shown.
+Series = tuple[str, tuple[float | None, ...]]
+"""The norms of the accumulated gradients of a module, by its name: None where it got none, nan for a bad one."""
 
-    `ends` are the events that ended the passes; `losses` are None if a pass did not begin at one known number.
-    `modules` has a series of norms for each module with a parameter that requires a gradient: None where it got none,
-    nan for a bad one. For a long recording some passes are left out; `passes` counts all.
+
+@dataclass(frozen=True, slots=True)
+class LossProgress:
+    """One loss of a program over its backward passes, and the gradients of the modules that they reach.
+
+    `losses` are None if a pass did not begin at one known number. If `before_step` is true, several passes accumulate
+    gradients for one step, and `modules` has the norms after the last of them only.
     """
 
-    passes: int
-    ends: tuple[int, ...]
-    loss_name: str
+    name: str
     losses: tuple[float | None, ...]
-    modules: tuple[tuple[str, tuple[float | None, ...]], ...]
+    modules: tuple[Series, ...]
+    before_step: bool = False
 
     @property
     def known_losses(self) -> tuple[float, ...]:
@@ -211,8 +221,37 @@ class Progress:
         return tuple(loss for loss in self.losses if loss is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Losses and gradients over the backward passes of a recording, in order: one entry for each pass shown.
+
+    `ends` are the events that ended the passes, and `names` their losses. `modules` has a series for each module with a
+    parameter that requires a gradient. `by_loss` has the same by loss, and `others` are modules that no pass reaches.
+    For a long recording some passes are left out; `passes` counts all, and `loss_count` all losses.
+    """
+
+    passes: int
+    ends: tuple[int, ...]
+    names: tuple[str, ...]
+    losses: tuple[float | None, ...]
+    modules: tuple[Series, ...]
+    by_loss: tuple[LossProgress, ...]
+    others: tuple[str, ...] = ()
+    loss_count: int = 1
+
+
 MOST_PASSES = 60
 """The most passes that are examined, spread evenly over a longer recording."""
+_MOST_LOSSES = 6
+"""The most losses that are examined: those with the most passes."""
+_FEWEST_PASSES = 12
+"""The most passes of a loss that are examined if there are many losses."""
+
+
+def loss_curves(timeline: Timeline, most: int) -> list[tuple[str, list[float | None]]]:
+    """Return the values of each loss with its name, at most `most` of each."""
+    groups = _frequent(passes_by_loss(timeline))
+    return [(one.name, [root_value(timeline, phase.start) for phase in _spread(one.phases, most)]) for one in groups]
 
 
 def progress(timeline: Timeline, n: int = 0, most: int = MOST_PASSES) -> Progress:
@@ -220,30 +259,88 @@ def progress(timeline: Timeline, n: int = 0, most: int = MOST_PASSES) -> Progres
     return finished(reading_progress(timeline, n, most))
 
 
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """What is shown of a pass; `counts` is False if further passes add to its gradients before the step."""
+
+    end: int
+    group: int
+    loss: float | None
+    norms: dict[str, float | None]
+    reached: frozenset[str]
+    counts: bool
+
+
 def reading_progress(timeline: Timeline, n: int = 0, most: int = MOST_PASSES) -> LongWork[Progress]:
     """Compute `progress` cooperatively."""
     n = n or len(timeline)
-    phases = [phase for phase in timeline.phases if phase.kind == "backward" and phase.start <= n]
-    chosen = _spread(phases, most)
-    ends, losses = list[int](), list[float | None]()
-    rows = list[dict[str, float | None]]()
-    name = ""
-    for at, phase in enumerate(chosen):
+    all_groups = passes_by_loss(timeline, n)
+    groups = _frequent(all_groups)
+    room = most if len(groups) < 2 else max(most // len(groups), min(_FEWEST_PASSES, most))
+    last_ones = [_before_steps(timeline, one.phases, n) for one in groups]
+    chosen = list[tuple[Phase, int]]()
+    for at, (one, last) in enumerate(zip(groups, last_ones, strict=True)):
+        phases = one.phases if len(one.phases) <= room else [phase for phase in one.phases if phase in last]
+        chosen += [(phase, at) for phase in _spread(phases, room)]
+    chosen.sort(key=lambda pair: pair[0].start)
+    passes = list[_Pass]()
+    for at, (phase, group) in enumerate(chosen):
         yield WorkProgress("reading backward pass", at, len(chosen))
-        end = _end_of(timeline, phase, n)
-        if not end:
-            continue
-        loss = loss_at(timeline, phase.start)
-        name = name or (timeline.info(loss[0]).title if loss is not None else "")
-        ends.append(end)
-        losses.append(loss[1] if loss is not None else None)
-        rows.append({one.module: nan if one.bad else one.length for one in _gradients(timeline, end)[3]})
+        if end := _end_of(timeline, phase, n):
+            norms = {one.module: nan if one.bad else one.length for one in _gradients(timeline, end)[3]}
+            its_modules = frozenset(module_of(timeline, node) for node in leaves_of_pass(timeline, phase))
+            loss = root_value(timeline, phase.start)
+            passes.append(_Pass(end, group, loss, norms, its_modules, phase in last_ones[group]))
+    ends = [one.end for one in passes]
     leaves = dict.fromkeys(node for end in {*ends[:1], *ends[-1:]} for node in trained_leaves(timeline, end))
     modules = dict.fromkeys(
-        [*(module_of(timeline, node) for node in sorted(leaves)), *(key for row in rows for key in row)]
+        [*(module_of(timeline, node) for node in sorted(leaves)), *(key for one in passes for key in one.norms)]
     )
-    series = tuple((module, tuple(row.get(module) for row in rows)) for module in modules)
-    return Progress(len(phases), tuple(ends), name, tuple(losses), series)
+    by_loss = []
+    for group, of_group in enumerate(groups):
+        its_passes = [one for one in passes if one.group == group]
+        if its_passes:
+            reached = set(modules) if len(all_groups) == 1 else set[str]().union(*(one.reached for one in its_passes))
+            series = _series([one for one in its_passes if one.counts], [name for name in modules if name in reached])
+            before_step = len(last_ones[group]) < len(of_group.phases)
+            losses = tuple(one.loss for one in its_passes)
+            by_loss.append(LossProgress(of_group.name, losses, series, before_step))
+    shown = {name for one in by_loss for name, _ in one.modules}
+    others = tuple(name for name in modules if name not in shown)
+    return Progress(
+        sum(len(one.phases) for one in all_groups), tuple(ends), tuple(groups[one.group].name for one in passes),
+        tuple(one.loss for one in passes), _series(passes, [*modules]), tuple(by_loss), others, len(all_groups),
+    )  # fmt: skip
+
+
+def _series(passes: Sequence[_Pass], modules: Sequence[str]) -> tuple[Series, ...]:
+    return tuple((name, tuple(one.norms.get(name) for one in passes)) for name in modules)
+
+
+def _frequent(groups: Sequence[PassesOfLoss]) -> list[PassesOfLoss]:
+    """Return the losses with the most passes, in order."""
+    most = sorted(groups, key=lambda one: -len(one.phases))[:_MOST_LOSSES]
+    return [one for one in groups if one in most]
+
+
+def _before_steps(timeline: Timeline, phases: Sequence[Phase], n: int) -> set[Phase]:
+    """Return the passes of a loss without those to whose gradients its next pass adds before an optimizer uses them."""
+    steps = [seq for seq, _ in timeline.select((OptimizerStepped,), phases[0].start, n + 1)]
+    stepped = [bisect_left(steps, phase.end) for phase in phases]
+    if not steps or stepped[0] == stepped[-1]:
+        return {*phases}
+    last = set[Phase]()
+    for phase, following, here, there in zip(
+        phases, (*phases[1:], None), stepped, (*stepped[1:], len(steps)), strict=True
+    ):
+        if here < there or (following is not None and _clears(timeline, phase.end, following.start)):
+            last.add(phase)
+    return last
+
+
+def _clears(timeline: Timeline, start: int, stop: int) -> bool:
+    """Return whether a ``.grad`` is cleared between two moments."""
+    return any(event.how in ("none", "zero") for _, event in timeline.select((GradSet,), start, stop))
 
 
 def _spread(phases: Sequence[Phase], most: int) -> Sequence[Phase]:

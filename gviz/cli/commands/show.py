@@ -119,6 +119,7 @@ def training_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
         "alarms": recorded.alarms if recorded is not None else (),
         "passes": curves.passes,
         "events": curves.ends,
+        "loss_names": curves.names,
         "losses": [*map(_json_number, curves.losses)],
         "gradients": {module: [*map(_json_number, lengths)] for module, lengths in curves.modules},
     }

@@ -11,7 +11,15 @@ from gviz.events import DataSet, GradAccumulated, GradFlowed, GradSet, Optimizer
 from gviz.explain.display_names import called, finished_unrecorded, frame_text, iteration_called
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import line_text
-from gviz.explain.training import ModuleGradient, PassResult, Progress, last_pass, pass_result, progress
+from gviz.explain.training import (
+    LossProgress,
+    ModuleGradient,
+    PassResult,
+    Progress,
+    last_pass,
+    loss_curves,
+    pass_result,
+)
 from gviz.trace.navigation import stops
 from gviz.trace.timeline import Moment, Timeline
 from gviz.trace.whole_iterations import RecordedIterations
@@ -129,21 +137,33 @@ def _recording(timeline: Timeline, width: int, glyphs: Glyphs) -> Iterator[Line]
     if (finished := finished_unrecorded(timeline)) and not timeline.finished:
         latest = f"iteration {timeline.iterations[-1].number:,} is the last recorded one"
         yield from wrapped(line((f"{latest}; the program has finished iteration {finished:,}", "now")), width)
-    summary = progress(timeline, most=GLANCE)
-    losses = summary.known_losses
-    if len(losses) > 1:
-        yield _series(summary.loss_name or "loss", summary.losses, width, glyphs, "value")
+    curves = [curve for curve in loss_curves(timeline, GLANCE) if any(value is not None for value in curve[1])]
+    if len(curves) > 1:
+        room = min(max(len(shown(name or "loss")) for name, _ in curves), 16)
+        ends_room = max(len(_ends(losses, "value")) for _, losses in curves)
+        for name, losses in curves:
+            yield _series(name or "loss", losses, width, glyphs, "value", room, ends_room)
+    elif curves and len([value for value in curves[0][1] if value is not None]) > 1:
+        yield _series(curves[0][0] or "loss", curves[0][1], width, glyphs, "value")
 
 
-def _series(name: str, values: Sequence[float | None], width: int, glyphs: Glyphs, style: str, room: int = 0) -> Line:
-    """Return ``loss  1.082 → 0.6388  █▆▅▃▁``; in one of several rows the name gets `room` cells."""
-    known = [value for value in values if value is not None]
-    nothing = "no gradient" if style == "grad" else "unknown"
-    ends = f"{number(known[0], 4)} → {number(known[-1], 4)}" if known else nothing
+def _series(
+    name: str, values: Sequence[float | None], width: int, glyphs: Glyphs, style: str, room: int = 0, ends_room: int = 0
+) -> Line:
+    """Return ``loss  1.082 → 0.6388  █▆▅▃▁``; in one of several rows the name gets `room` cells, the numbers
+    `ends_room`.
+    """
     name = fitted(shown(name), room, glyphs.cut) if room else clipped(name, 16)
-    row = line((name, "key"), "  ", (glyphs.text(f"{ends:<{ENDS if room else 0}}"), style), "  ")
+    row = line((name, "key"), "  ", (glyphs.text(f"{_ends(values, style):<{ends_room}}"), style), "  ")
     left = max(width - cells(row), 0)
     return (*row, (glyphs.text(sparkline(values, left)) if left >= 4 else "", style))
+
+
+def _ends(values: Sequence[float | None], style: str) -> str:
+    """Return the first and the last number of a series, ``1.082 → 0.6388``."""
+    known = [value for value in values if value is not None]
+    nothing = "no gradient" if style == "grad" else "unknown"
+    return f"{number(known[0], 4)} → {number(known[-1], 4)}" if known else nothing
 
 
 ENDS = 19
@@ -195,23 +215,39 @@ def _modules(modules: Sequence[ModuleGradient], width: int, glyphs: Glyphs) -> I
 
 
 def training_lines(summary: Progress, width: int, glyphs: Glyphs) -> Iterator[Line]:
-    """Yield the loss and the gradient of each module from pass to pass, each with its first and last number."""
+    """Yield each loss and the gradient of each module from pass to pass, each with its first and last number."""
     if not summary.ends:
         yield line(("no backward pass was recorded", "muted"))
         return
     count = f"{summary.passes:,} backward pass{'' if summary.passes == 1 else 'es'}"
+    of_losses = f" of {summary.loss_count} losses" if summary.loss_count > 1 else ""
     some = f", {len(summary.ends)} of them shown" if len(summary.ends) < summary.passes else ""
-    yield line((f"{count}{some}", "title"), ("   first → last" if not glyphs.ascii else "   first -> last", "muted"))
-    names = [summary.loss_name or "loss", *(name for name, _ in summary.modules)]
+    yield line((f"{count}{of_losses}{some}", "title"), (glyphs.text("   first → last"), "muted"))
+    losses = [(one.name or "loss", one) for one in summary.by_loss]
+    names = [*(name for name, _ in losses), *(name for _, one in losses for name, _ in one.modules), *summary.others]
     room = min(max(len(shown(name)) for name in names), max(width - ENDS - 16, 8))
-    if summary.known_losses:
-        yield _series(names[0], summary.losses, width, glyphs, "value", room)
-    if summary.modules:
-        yield line((".grad by module, |g|", "muted"))
-    for name, lengths in summary.modules:
-        yield _series(name, lengths, width, glyphs, "grad", room)
+    for name, one in losses:
+        if one.known_losses:
+            yield _series(name, one.losses, width, glyphs, "value", room, ENDS)
+    for name, one in losses:
+        if one.modules:
+            yield from wrapped(line((f".grad by module{_after(summary, name, one)}, |g|", "muted")), width)
+        for module, lengths in one.modules:
+            yield _series(module, lengths, width, glyphs, "grad", room, ENDS)
+    if summary.others:
+        yield from wrapped(line(("no pass that is shown reaches these modules", "muted")), width)
+    for module in summary.others:
+        yield _series(module, (), width, glyphs, "grad", room, ENDS)
     if any(value is not None and not isfinite(value) for row in (summary.losses, *_rows(summary)) for value in row):
         yield line(("!", "error"), (" is a pass with a nan or an infinity", "muted"))
+
+
+def _after(summary: Progress, name: str, one: LossProgress) -> str:
+    """Return after which passes the norms are taken, where that is not every pass of the recording."""
+    of_loss = f" of {shown(name)}" if summary.loss_count > 1 else ""
+    if one.before_step:
+        return f" after the last pass{of_loss} before each step"
+    return f" after each pass{of_loss}" if of_loss else ""
 
 
 def plain_training(summary: Progress, width: int, recorded: RecordedIterations | None = None) -> Iterator[str]:
@@ -234,8 +270,8 @@ def between_lines(recorded: RecordedIterations, width: int, glyphs: Glyphs) -> I
         checks = evenly_spaced(recorded.checks)
         losses, norms = [loss for _, loss, _ in checks], [norm for _, _, norm in checks]
         if any(loss is not None for loss in losses):
-            yield _series("loss", losses, width, glyphs, "value", 8)
-        yield _series("|g|", norms, width, glyphs, "grad", 8)
+            yield _series("loss", losses, width, glyphs, "value", 8, ENDS)
+        yield _series("|g|", norms, width, glyphs, "grad", 8, ENDS)
     for at, what in recorded.alarms[:MOST_ALARMS]:
         yield from wrapped(line((f"iteration {at:,}: {shown(what)}", "error")), width)
     if len(recorded.alarms) > MOST_ALARMS:
