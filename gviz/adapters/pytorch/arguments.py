@@ -46,6 +46,11 @@ def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in
     return OperationCall(called, [operand for _, operand in operands], tuple(attrs), in_place, no_gradient, tensors)
 
 
+def named_arguments(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call by name, without those whose name is not known."""
+    return {**dict(zip(_argument_names(function, tuple(map(type, args))), args, strict=False)), **kwargs}
+
+
 def _named_tensors(names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the arguments that are tensors. A custom function can have a gradient for each of them."""
     named = [*zip(names, args, strict=False), *kwargs.items()]

@@ -20,7 +20,7 @@ import torch
 from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from gviz.adapters.pytorch import attribute_writes, in_place_writes, operation_catalog, private_api
-from gviz.adapters.pytorch.arguments import call_of, tensors_in
+from gviz.adapters.pytorch.arguments import call_of, named_arguments, tensors_in
 from gviz.adapters.pytorch.autograd_graph import edge_of, enter, visit, widths
 from gviz.adapters.pytorch.creation import NO_CALL, InputValues, OperationCall, emit_returned, switched_off, untracked
 from gviz.adapters.pytorch.cuda_graphs import note_results
@@ -72,9 +72,11 @@ class CallListener(TorchFunctionMode):
             return function(*args, **kwargs) if kwargs else function(*args)
         first = args[0] if args else next(iter(kwargs.values())) if kwargs else None
         if plan is not _observe:
-            if plan is not _observe_update:
+            if plan is _observe_arguments:
+                _enter_written(session, function, args, kwargs or _NO_KEYWORDS, sys._getframe(1))
+            elif plan is not _observe_update:
                 return plan(session, function, args, kwargs or _NO_KEYWORDS)
-            if isinstance(first, torch.Tensor) and not _is_silent(sys._getframe(1)):
+            elif isinstance(first, torch.Tensor) and not _is_silent(sys._getframe(1)):
                 with without_overrides():
                     in_place_writes.enter_before(session, first)
         with without_overrides():
@@ -250,8 +252,12 @@ def _is_imported(frame: Any) -> bool:
 
 
 def _foreach(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    result = function(*args, **kwargs)
     silent = _is_silent(sys._getframe(2))
+    if not silent:
+        with without_overrides():
+            for tensor in args[0]:
+                in_place_writes.enter_before(session, tensor)
+    result = function(*args, **kwargs)
     with without_overrides():
         for tensor in args[0]:
             if silent != "optimizer" or session.marks.owner_of(tensor) is not None:  # a ``.grad`` that is cleared
@@ -303,6 +309,39 @@ def _observe(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
 def _observe_update(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the plan for functions that compute the new numbers of a tensor from its old ones: these are kept, too."""
     raise AssertionError("recognized before it is called")
+
+
+def _observe_arguments(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the plan for functions that may update an argument whose name in the program does not show it."""
+    raise AssertionError("recognized before it is called")
+
+
+def _enter_written(
+    session: Session, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], caller: FrameType
+) -> None:
+    """Announce the arguments that a call is about to update, with their numbers before it."""
+    silent = _is_silent(caller)
+    if silent and not (silent == "module" and session.thread.scopes):
+        return
+    given = named_arguments(function, args, kwargs)
+    name = operation_catalog.called(function)
+    targets = [given.get("input")] if given.get("inplace") is True else []
+    if name in _RENORMALIZING and given.get("max_norm") is not None:
+        targets.append(given.get("weight"))
+    if given.get(_WITH_STATISTICS.get(name, "")) is True:
+        targets += [given.get("running_mean"), given.get("running_var")]
+    with without_overrides():
+        for target in targets:
+            if isinstance(target, torch.Tensor):
+                in_place_writes.enter_before(session, target, even_parameters=True)
+
+
+def _may_update_arguments(function: Any, name: str) -> bool:
+    """Return whether a function may update an argument, and its name does not end in ``_``."""
+    if name in _WITH_STATISTICS or name in _RENORMALIZING:
+        return True
+    code: Any = getattr(function, "__code__", None)
+    return _is_of_pytorch(code) and "inplace" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def _updates(name: str) -> bool:
@@ -360,7 +399,8 @@ def _plan(function: Any) -> _Special:
     elif name in _TELLING:
         plan = _pass_on
     else:
-        plan = _SPECIAL.get(name, _observe_update if _updates(name) else _observe)
+        of_arguments = _observe_arguments if _may_update_arguments(function, name) else _observe
+        plan = _SPECIAL.get(name, _observe_update if _updates(name) else of_arguments)
     if len(_plans) >= operation_catalog.FUNCTIONS:
         _plans.clear()
     _plans[function] = plan

@@ -51,11 +51,14 @@ def wrote(session: Session, target: torch.Tensor, call: OperationCall, *, silent
         emit_written(session, target, mark.node)
 
 
-def enter_before(session: Session, target: torch.Tensor) -> None:
-    """Announce a tensor that is about to change, with its numbers before: data that PyTorch has read or shares."""
+def enter_before(session: Session, target: torch.Tensor, *, even_parameters: bool = False) -> None:
+    """Announce a tensor that is about to change, with its numbers before: data that PyTorch has read or shares.
+
+    A parameter is announced only if asked for: what initializes it is no step of the program.
+    """
     if (
         session.captures.is_noting
-        or isinstance(target, torch.nn.Parameter)
+        or (isinstance(target, torch.nn.Parameter) and not even_parameters)
         or session.marks.owner_of(target) is not None
     ):
         return

@@ -36,6 +36,9 @@ def starts(session: Session, optimizer: Any) -> None:
         return
     with without_overrides():
         parameters = _parameters(optimizer)
+        for parameter in _recorded(session, parameters):
+            if grad_attribute(parameter) is not None and session.marks.of(parameter) is None:
+                mark_of(session, parameter)  # now, while it has the value from before the step
         if has_other_ranks():
             emit_averaged(session, parameters)
         if updates:
