@@ -62,6 +62,23 @@ def public_name(info: NodeInfo) -> str:
     return called if called in PRODUCTS else _documented_name(info, called or info.op.name)
 
 
+def mode_of(info: NodeInfo) -> str:
+    """Return ``train`` or ``eval`` for a batch norm or a dropout whose mode is recorded; else an empty text."""
+    if info.created.kind != "op" or not any(word in public_name(info) for word in ("batch_norm", "dropout")):
+        return ""
+    attributes = dict(info.created.attrs)
+    training = attributes.get("training", attributes.get("train"))
+    if training is None and "p" in attributes and len(info.created.inputs) > 1:
+        return "train"  # the built-in engine: it has a mask
+    return {True: "train", False: "eval"}.get(training, "") if isinstance(training, bool) else ""
+
+
+def with_mode(name: str, *infos: NodeInfo) -> str:
+    """Return the name of a call with the mode of one of its nodes, if one has a mode: ``batch_norm (train)``."""
+    mode = next(filter(None, map(mode_of, infos)), "")
+    return f"{name} ({mode})" if mode else name
+
+
 def own_name(info: NodeInfo) -> str:
     """Return the function of PyTorch's documentation that does what a node does: ``conv2d`` for a ``convolution``."""
     return _documented_name(info, info.op.name)

@@ -5,7 +5,7 @@ A box reserves the room that it needs at any moment, so stepping never moves one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Literal
@@ -21,6 +21,7 @@ from gviz.explain.display_names import (
     own_name,
     public_name,
     title,
+    with_mode,
 )
 from gviz.explain.failed_call import FailedCall
 from gviz.explain.module_costs import costs
@@ -120,7 +121,7 @@ class Rooms:
 
     def module(self, last: NodeInfo, group: Group) -> Outline:
         """Return the outline of a collapsed call: its contents, its last result, and its parameters' gradient."""
-        text, key = group_title(group, last, self.options), module_key(group.call)
+        text, key = group_title(group, last, map(self.timeline.info, group.inner), self.options), module_key(group.call)
         role: Role = "module"
         if group.call.is_source_call:
             role = "op" if self.roots.isdisjoint(group.inner) else "root"
@@ -230,10 +231,20 @@ def node_title(info: NodeInfo, options: Options) -> str:
         return clipped_name(info.name or f"#{info.node}", options.longest_name)
     if options.graph_filter.calls and info.created.kind == "op":
         is_inner = info.op.more or info.created.scope in options.graph_filter.opened
-        return _call_title(info, shown(own_name(info)) if is_inner else public_name(info), options)
+        name = shown(own_name(info)) if is_inner else public_name(info)
+        return _call_title(info, _with_mode(name, info, options), options)
     named = options.density == "brief" and info.name
     is_short = named or options.density == "min" or not options.numbered
-    return clipped_name(called(info), options.longest_name) if is_short else title(info, options.longest_name)
+    if is_short:
+        return _with_mode(clipped_name(called(info), options.longest_name), info, options)
+    number = f" #{info.node}"
+    text = title(info, options.longest_name).removesuffix(number)
+    return _with_mode(text, info, options) + number
+
+
+def _with_mode(name: str, info: NodeInfo, options: Options) -> str:
+    """Return the name of an operation with ``(train)`` or ``(eval)``; without where its attributes have their rows."""
+    return name if detail_count(info, options) and options.attr_chars else with_mode(name, info)
 
 
 def has_contents(group: Group, options: Options) -> bool:
@@ -244,10 +255,10 @@ def has_contents(group: Group, options: Options) -> bool:
     return not is_named or len(group.inner) > 1 or bool(group.parameters)
 
 
-def group_title(group: Group, last: NodeInfo, options: Options) -> str:
-    """Return the title of the box of a collapsed call."""
+def group_title(group: Group, last: NodeInfo, inner: Iterable[NodeInfo], options: Options) -> str:
+    """Return the title of the box of a collapsed call with these `inner` nodes."""
     if group.call.is_source_call:
-        return _call_title(last, group.call.kind, options)
+        return _call_title(last, with_mode(group.call.kind, *inner), options)
     if group.preparation is not None:
         return _data_title(group.preparation, last, options)
     if group.repeat is not None:

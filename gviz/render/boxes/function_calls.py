@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from gviz.events.operation_names import DOCUMENTED
-from gviz.explain.display_names import is_mask, public_name
+from gviz.explain.display_names import is_mask, public_name, with_mode
 from gviz.render.boxes.data_preparation import with_data
 from gviz.render.boxes.detail_rows import is_inside_call
 from gviz.render.boxes.fold import CALLS, CallGraph, Filter, ModuleCall, around
@@ -197,7 +197,7 @@ def with_calls(timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInf
         chain = outer[last]
         if chain and chain[-1].scope not in outer_scopes and own[chain[-1].scope] == 1:
             if not chain[-1].kind.endswith("Loss"):
-                units[chain[-1].scope] = call.name
+                units[chain[-1].scope] = with_mode(call.name, *(infos[node] for node in call.nodes))
                 continue
             chain = chain[:-1]  # a loss by its name, ``loss = mse_loss``: as important as that of a function
             for node in call.nodes:

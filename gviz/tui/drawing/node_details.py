@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gviz.explain.display_names import called, label
+from gviz.explain.display_names import called, label, with_mode
 from gviz.explain.node_facts import SECTIONS, Fact, NodeView, Part
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
 from gviz.explain.program_errors import failure_at
@@ -113,7 +113,7 @@ def _header(subject: Subject) -> Line:
         right = shown(info.op.grad_fn) if info.created.requires_grad else ""
     else:
         right = info.created.kind if info.name else ""
-    left = line((clipped_name(called(info), 60), "title"), (f"  #{info.node}", "muted"))
+    left = line((with_mode(clipped_name(called(info), 60), info), "title"), (f"  #{info.node}", "muted"))
     room = max(subject.width - cells(left) - 1, 0)
     kind = cut(line((right, "muted")), room, subject.glyphs.cut) if room >= _LEAST_CUT else ()
     return columns(left, kind, subject.width, subject.glyphs.cut)
