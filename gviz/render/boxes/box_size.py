@@ -441,6 +441,28 @@ def brief_width(info: NodeInfo, title: str, role: str) -> int:
     return max(cell_len(title) + BRIEF_NOTE, known + BRIEF_GAP + len(label) + number)
 
 
+ARROW = len(" → ")
+SHORT_NUMBER = len("1.234e-05")
+"""Characters of a single number next to its number in a what-if."""
+
+
+def width_for_two(place: Outline, value: Value | None, options: Options) -> int:
+    """Return the width in which a box has room for each number twice, as recorded and as in a what-if."""
+    if place.height == 1 or options.density == "min":
+        return place.width
+    is_list = value is not None and 1 < value.size <= FEW and place.group is None
+    if options.density == "brief":
+        room, label = value_room(value), ".grad " if place.role in ("leaf", "parameter", "module") else "grad "
+        is_pair = is_list or (place.group is None and (value is None or value.size == 1))
+        left = 2 * room + ARROW if is_pair else room + len("gives ") * (place.group is not None)
+        number = BRIEF_LEAF if value is None or value.size == 1 else BRIEF_LENGTH
+        right = 0 if place.role == "constant" else BRIEF_GAP + len(label) + 2 * number + ARROW
+        return max(place.width, left + right)
+    label_room = len("incoming ") if place.incoming else len("value ")
+    number = place.width - label_room if is_list else SHORT_NUMBER
+    return max(place.width, label_room + 2 * number + ARROW)
+
+
 def brief_module_width(title: str, result: Value | None, *, makes: bool) -> int:
     """Return the width of a collapsed module's brief box. `makes` is false for an optimizer, which makes no tensor."""
     return max(

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from rich.cells import cell_len
 
 from gviz.events import NodeCreated
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.box_row import Row
+from gviz.render.boxes.box_size import width_for_two
 from gviz.render.boxes.edge_content import Edge as Drawn
 from gviz.render.boxes.edges import Link
 from gviz.render.boxes.graph_structure import Structure
 from gviz.render.cells.box import Appearance, EdgeState, Face, Line
 from gviz.render.cells.canvas import Canvas
-from gviz.render.layout import DEFAULT_WIDTH, Edge, Key, Layout, layout
+from gviz.render.layout import DEFAULT_WIDTH, Edge, Key, Layout, PlacedBox, layout
 from gviz.render.layout import Box as Room
 from gviz.render.scene import Scene, States, scene
 from gviz.trace.timeline import Moment, Timeline
@@ -41,10 +42,57 @@ def laid_out(shape: Structure, max_width: int = DEFAULT_WIDTH) -> Layout:
     return layout(rooms, list(edges), max_width=max_width)
 
 
+SCROLL_BAR = 2
+"""Columns of the scroll bar of a graph that is higher than its panel."""
+GAP = 2
+"""The fewest blank columns between a box and the next one."""
+
+
+def with_room_for_two(timeline: Timeline, shape: Structure, layout: Layout, max_width: int) -> tuple[Structure, Layout]:
+    """Return boxes with room for each number twice, for a what-if, as far as there is free room at their sides.
+
+    No box moves, and the picture gets no wider than `max_width` columns.
+    """
+    if layout.rightward:
+        return shape, layout
+    places, room = dict(layout.places), max(layout.width, max_width - SCROLL_BAR)
+    walls = [*_walls(layout)]
+    for outline in shape.places:
+        value = timeline.info(outline.node).created.first_value
+        more = width_for_two(outline, value, shape.options) - outline.width
+        place = places[outline.key]
+        if more > 0:
+            others = [(one.x, one.right) for one in places.values() if one.key != place.key and _share_rows(one, place)]
+            others += [(x, x + 1) for x, rows in walls if rows.start < place.bottom and place.y < rows.stop]
+            right = min([room - place.right, *(x - GAP - place.right for x, _ in others if x >= place.right)])
+            right = max(min(right, more), 0)
+            left = min([place.x, *(place.x - GAP - end for _, end in others if end <= place.x)])
+            left = max(min(left, more - right), 0)
+            places[place.key] = place._replace(x=place.x - left, width=place.width + left + right)
+    wider = tuple(
+        replace(one, width=one.width + places[one.key].width - layout.places[one.key].width) for one in shape.places
+    )
+    width = max(layout.width, *(place.right for place in places.values()))
+    return replace(shape, places=wider), replace(layout, places=places, width=width)
+
+
+def _share_rows(one: PlacedBox, other: PlacedBox) -> bool:
+    return one.y < other.bottom and other.y < one.bottom
+
+
+def _walls(layout: Layout) -> Iterator[tuple[int, range]]:
+    """Yield the columns of lines and their rows: a box must not cover them."""
+    for wire in layout.wires:
+        for (x, y), (to_x, to_y) in pairwise(wire.points):
+            rows = range(min(y, to_y), max(y, to_y) + 1)
+            yield from ((column, rows) for column in range(min(x, to_x), max(x, to_x) + 1))
+
+
 class Moments:
     """The canvas of one iteration, drawn for one moment after another. Only the visible part is computed.
 
-    `write` replaces characters in the texts of the boxes that the terminal cannot show.
+    `write` replaces characters in the texts of the boxes that the terminal cannot show. If the numbers of a what-if are
+    shown next to the recorded ones (`compared`), boxes use the free room at their sides.
     """
 
     def __init__(
@@ -55,9 +103,13 @@ class Moments:
         *,
         ascii: bool = False,
         max_width: int = DEFAULT_WIDTH,
+        compared: bool = False,
     ) -> None:
+        placed = laid_out(shape, max_width)
+        if compared and shape.places:
+            shape, placed = with_room_for_two(timeline, shape, placed, max_width)
         self.shape = shape
-        self.canvas = Canvas(laid_out(shape, max_width), ascii=ascii)
+        self.canvas = Canvas(placed, ascii=ascii)
         self._timeline = timeline
         self._write = write
         self._places = {place.key: place for place in shape.places}

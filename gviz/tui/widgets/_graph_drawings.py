@@ -23,13 +23,17 @@ DATA_COLLAPSED = "data collapsed"
 
 @dataclass(frozen=True, slots=True)
 class DrawingKey:
-    """The key of a drawing: iteration, part, filter, amount of text in the boxes, and columns."""
+    """The key of a drawing: iteration, part, filter, amount of text in the boxes, and columns.
+
+    With `compared`, boxes have room for the numbers of a what-if next to the recorded ones, where the columns allow it.
+    """
 
     iteration: int
     part: int
     graph_filter: Filter
     density: Density
     max_width: int
+    compared: bool = False
 
 
 class Drawings:
@@ -44,14 +48,22 @@ class Drawings:
         self._forms: dict[int, Form] = {}
         self._length = len(timeline)
 
-    def shown(self, n: int, node: int, density: Density = "short", max_width: int = DEFAULT_WIDTH) -> DrawingKey:
+    def shown(
+        self,
+        n: int,
+        node: int,
+        density: Density = "short",
+        max_width: int = DEFAULT_WIDTH,
+        *,
+        compared: bool = False,
+    ) -> DrawingKey:
         """Return the key of the drawing of a moment that contains a node (without a node, of the first part)."""
         if len(self._timeline) != self._length:
             self._grow()
         iteration = self._timeline.iteration_at(n)
         graph_filter = self._folds.graph_filter(iteration)
         part = self._of(iteration, graph_filter).holding(node) if node else 0
-        return DrawingKey(iteration.index, part, graph_filter, density, max_width)
+        return DrawingKey(iteration.index, part, graph_filter, density, max_width, compared)
 
     def _grow(self) -> None:
         """Forget the drawings of iterations that have other boxes or lines now, because the recording has grown."""
@@ -81,7 +93,12 @@ class Drawings:
             options = Options(graph_filter=shown.graph_filter, content="all", tensors="line", density=shown.density)
             shape = structure(self._timeline, iteration, options, part=nodes)
             drawing = self._kept[shown] = Moments(
-                self._timeline, shape, self._glyphs.text, ascii=self._glyphs.ascii, max_width=shown.max_width
+                self._timeline,
+                shape,
+                self._glyphs.text,
+                ascii=self._glyphs.ascii,
+                max_width=shown.max_width,
+                compared=shown.compared,
             )
         return drawing
 

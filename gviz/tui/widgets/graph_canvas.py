@@ -514,7 +514,7 @@ class GraphCanvas(Painted, can_focus=True):
 
     def hovered(self, event: events.MouseMove) -> None:
         """Show the node under the mouse in full."""
-        self.tooltip = node_tip(self._timeline, self.moment, self.pointed(event), self._glyphs)
+        self.tooltip = node_tip(self._timeline, self.moment, self.pointed(event), self._glyphs, self.branch_view)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Select the node of a box; the handler of the base class, which Textual calls, too, begins a drag."""
@@ -537,7 +537,9 @@ class GraphCanvas(Painted, can_focus=True):
             return
         room = self.outer_size - (2, 2)  # without the border; scroll bars come and go with what is drawn
         node = self.selected or self.moment.actor
-        shown = self._drawings.shown(self.moment.n, node, label_density(*room), room.width)
+        n, branch_view = self.moment.n, self.branch_view
+        compared = branch_view is not None and branch_view.covers(n)
+        shown = self._drawings.shown(n, node, label_density(*room), room.width, compared=compared)
         drawing = self._drawings.get(shown)
         self.empty_text = "" if drawing.shape.places else self._nothing()
         if drawing is not self.drawing:
