@@ -128,6 +128,17 @@ class BranchView:
         """Return the branch's moment when the recording is at event `n`."""
         return self._moments[min(max(n - self._iteration.start, 0), len(self._moments) - 1)]
 
+    def event(self, n: int) -> int:
+        """Return the branch's event for event `n` of the recording; 0 if it does not happen in the branch."""
+        there = self.moment(n) if self.covers(n) else 0
+        before = self.moment(n - 1) if n > self._iteration.start else 0
+        return there if there > before else 0
+
+    def is_unknown(self, node: int, n: int) -> bool:
+        """Return whether the value of a node at event `n` is unknown because the branch stopped before it."""
+        (state,) = self.states([node], n)
+        return state is not None and any(one.value is not None and not one.value.is_known for one in state.outputs)
+
     def text(self, text: str) -> str:
         """Return a text about the branch with the recording's node numbers: ``#4`` for what is ``#9`` there."""
         return re.sub(r"#(\d+)", lambda match: f"#{self._nodes.get(int(match[1]), '?')}", text)

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TextIO
 
 from gviz.errors import GvizError
+from gviz.events import NodeCreated
 from gviz.explain.display_names import label
 from gviz.explain.event_description import sentence
 from gviz.explain.program_text import about
@@ -20,7 +21,7 @@ from gviz.system.cooperative_work import finished, paced
 from gviz.trace.timeline import Timeline
 from gviz.tui import styled_lines
 from gviz.tui.cursor import Cursor
-from gviz.tui.drawing.node_details import differences, failure_lines, what_if_title
+from gviz.tui.drawing.node_details import differences, event_in_branch, failure_lines, what_if_title
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.language.command import Answer, Command, Confirm, FrontEnd, Reply, TerminalTask, View, Work, work
 from gviz.tui.language.command_input import echo_lines, input_lines
@@ -233,6 +234,10 @@ def _here(session: Session, seen_until: int = 0) -> Iterator[str]:
     for row in failure_lines(session.timeline, moment, WIDTH):
         if row:
             yield session.glyphs.text("  " + styled_lines.plain(row))
+    if not isinstance(moment.event, NodeCreated) and (
+        there := event_in_branch(session.timeline, moment, session.branch_view)
+    ):
+        yield session.glyphs.text(f"  {there}")
     for text in differences(session.timeline, session.branch_view, moment.actor, moment.n):
         yield session.glyphs.text(f"  {what_if_title(session.branch_view, moment.n)}: {text}")
     for expression, value in session.cursor.asker.watching(session.cursor.position):

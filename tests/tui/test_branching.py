@@ -1,10 +1,15 @@
 """``set x = 5`` and ``undo``: what would follow from another number, in both front ends."""
 
+import re
+
 import pytest
 from driving import app_of, transcript
 from recording import events_of, timeline_of
 
 import gviz.engine as torch
+from gviz.render.boxes.graph_options import Options
+from gviz.render.boxes.graph_structure import structure
+from gviz.render.cells.viewport import Moments
 from gviz.trace import load
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -14,8 +19,8 @@ from gviz.tui.glyphs import UNICODE
 from gviz.tui.screens.overlay_pages import Sheet
 from gviz.tui.session import Session
 from gviz.tui.widgets.graph_canvas import GraphCanvas
-from gviz.tui.widgets.node_panel import NodePanel
-from gviz.tui.widgets.status_rows import StatusRow
+from gviz.tui.widgets.node_panel import NodePanel, node_tip
+from gviz.tui.widgets.status_rows import EventRow, StatusRow
 from gviz.tui.widgets.tape_panel import Tape
 
 
@@ -222,9 +227,80 @@ async def test_on_the_screen(timeline):
         undone = painted(app)
     assert sheet.border_title.startswith("What if x = 5")
     assert rows[0] == "#1 x                 value 3 -> 5, gradient 6 -> 10"
-    for told in ("WHAT IF x = 5", "value                3 → 5", "what if value 3 → 5"):
+    for told in ("WHAT IF x = 5", "value                    3 → 5", "value  3 → 5  () f32", ".grad   6 → 10"):
         assert told in changed
         assert told not in undone
+
+
+@pytest.fixture(scope="module")
+def sum_of_two():
+    def program():
+        x = torch.tensor(3.0, requires_grad=True)
+        y = x * x + torch.sin(x)
+        y.backward()
+        return x, y
+
+    return timeline_of(program)
+
+
+async def screens_of(timeline, size, *places):
+    """The panels of a what-if at some places."""
+    app, shown = app_of(timeline), []
+    async with app.run_test(size=size) as pilot:
+        await typed(pilot, "set x = 5")
+        await pilot.press("escape")
+        for place in places:
+            await typed(pilot, f"goto {place}")
+            event = app.screen.query_one(EventRow)
+            shown.append(f"{painted(app)}\n{event.render_line(0).text}")
+    return shown
+
+
+async def test_a_box_uses_the_free_room_beside_it_for_both_numbers(sum_of_two):
+    (screen,) = await screens_of(sum_of_two, (80, 24), "end")
+    assert re.search(r"3 → 5 +\.grad 5\.01 → 10\.28", screen)
+    assert "9.141 → 24.04" in screen
+
+
+def test_wider_boxes_stay_in_their_rows_and_cover_no_line(sum_of_two):
+    options = Options(content="all", tensors="line", density="brief")
+    shape = structure(sum_of_two, sum_of_two.iterations[0], options)
+    narrow = Moments(sum_of_two, shape, max_width=46).canvas.layout
+    wide = Moments(sum_of_two, shape, max_width=46, compared=True).canvas.layout
+    assert wide.wires == narrow.wires
+    assert wide.width <= 46
+    for key, place in wide.places.items():
+        before = narrow.places[key]
+        assert (place.y, place.height, place.port) == (before.y, before.height, before.port)
+        assert place.x <= before.x < before.right <= place.right
+        others = [one for other, one in wide.places.items() if other != key and one.y == place.y]
+        assert all(one.x >= place.right or one.right <= place.x for one in others)
+    assert wide.places["n1"].width > narrow.places["n1"].width
+
+
+async def test_no_recorded_number_stands_unmarked_in_a_what_if(sum_of_two):
+    last = len(sum_of_two)
+    rule, accumulated, end = await screens_of(sum_of_two, (120, 40), last - 2, last - 1, last)
+    assert "5 (x) * 5 (x) = 25" in rule
+    assert "3 (x) * 3 (x) = 9" not in rule
+    assert "sent to #1 x 0.2837 += 5, now 5.284" in rule
+    assert ".grad was None, is now 10.28" in accumulated
+    assert "is now 5.01" not in accumulated
+    assert "backward pass 1 of y = 24.04" in end
+    assert "x      10.3" in end
+    assert "y.backward()" in end
+    for screen in (rule, accumulated, end):
+        assert not re.search(r"\b5\.01\b(?!\)? → )", re.sub("recorded .*", "", screen)), screen
+
+
+def test_the_tooltip_and_the_page_of_an_event_have_both_numbers(sum_of_two):
+    session = Session(Cursor(sum_of_two, len(sum_of_two)), UNICODE)
+    what_if.what_if(session, "x = 5")
+    moment = sum_of_two.at(len(sum_of_two) - 1)
+    tip = str(node_tip(sum_of_two, moment, 1, UNICODE, session.branch_view))
+    assert "WHAT IF x = 5:" in tip
+    assert ".grad 5.01 → 10.28" in tip
+    assert said(sum_of_two, "set x = 5", f"goto {moment.n}")[1] == "  WHAT IF x = 5: .grad was None, is now 10.28"
 
 
 def test_a_way_not_taken_is_told_whole_however_narrow_the_screen():

@@ -21,7 +21,7 @@ from gviz.tui import styled_lines
 from gviz.tui.commands import expressions, source_listing
 from gviz.tui.drawing import tape as drawing
 from gviz.tui.drawing.lists import output_lines
-from gviz.tui.drawing.node_details import Subject, node_lines
+from gviz.tui.drawing.node_details import Subject, event_in_branch, node_lines, what_if_title
 from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.drawing.saved_tensors import saved_lines
 from gviz.tui.drawing.tensor_elements import tensor_lines
@@ -53,6 +53,8 @@ def explain(session: Session, text: str) -> View:
     if cause in session.timeline.nodes and cause != cursor.selected:
         cursor.select(cause)
         rows = [*rows, (1, f"selected: {label(session.timeline, cause)}, the cause", 0)]
+    if what_if_title(session.branch_view, cursor.position):
+        rows = [*rows, (1, "This is about the recording, without the what-if.", 0)]
     return View("Why", partial(explanation_lines, rows))
 
 
@@ -136,8 +138,10 @@ def _in_full(text: str) -> tuple[str, bool]:
 
 def event(session: Session, _: str) -> View:
     """Describe the event of the moment in full."""
-    text = sentence(session.timeline, session.cursor.position)
-    return View("What happened", lambda width: wrapped(line(session.glyphs.text(text)), width))
+    text = session.glyphs.text(sentence(session.timeline, session.cursor.position))
+    there = session.glyphs.text(event_in_branch(session.timeline, session.moment, session.branch_view))
+    texts = [f"recorded: {text}", there] if there else [text]
+    return View("What happened", lambda width: (row for each in texts for row in wrapped(line(each), width)))
 
 
 def check(session: Session, text: str) -> LongWork[View]:

@@ -7,12 +7,13 @@ are next to the recorded ones: ``value 9 → 25``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gviz.explain.display_names import called, label, with_mode
-from gviz.explain.node_facts import SECTIONS, Fact, NodeView, Part
+from gviz.explain.event_description import description
+from gviz.explain.node_facts import SECTIONS, Fact, NodeView, Part, Section
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
 from gviz.explain.program_errors import failure_at
 from gviz.explain.tracking import as_at
@@ -68,20 +69,20 @@ def node_lines(subject: Subject) -> Iterator[Line]:
     timeline, moment, width, glyphs = subject.timeline, subject.moment, subject.width, subject.glyphs
     yield from failure_lines(timeline, moment, width)
     if subject.glance:
-        yield from overview(timeline, moment, subject.node, width, glyphs)
+        yield from overview(timeline, moment, subject.node, width, glyphs, _moment_of_branch(subject))
         yield from nonfinite_lines(timeline, moment, width)
     if not subject.node:
         yield from _nothing(subject)
         return
     yield _header(subject)
-    view = _view(subject)
+    view, there = _view(subject), _view_of_branch(subject)
     for section in SECTIONS:
-        for fact in section.facts(view):
+        for fact in _facts(section, view, there, subject):
             yield from _drawn(subject, section.name, fact)
         if section.name == "value":
-            yield from _what_if(subject)
+            yield from _unknown_in_branch(subject)
     if subject.glance:
-        yield from after_pass(timeline, moment, width, glyphs)
+        yield from after_pass(timeline, moment, width, glyphs, _moment_of_branch(subject))
         yield from beginning(timeline, moment, width, glyphs)
 
 
@@ -89,6 +90,64 @@ def _view(subject: Subject) -> NodeView:
     timeline, moment, node = subject.timeline, subject.moment, subject.node
     branch = branch_gradients(subject.branch_view, node, moment.n)
     return NodeView(timeline, moment, node, subject.state, subject.full, subject.width - 3, branch)
+
+
+VALUES = frozenset({"formula", "value", "with"})
+GRADIENTS = frozenset({"incoming", ".grad"})
+"""Sections with numbers of a node, which are others in a what-if. The section of its rule compares by itself."""
+_NUMBER_STYLES = frozenset({"value", "grad", "sum", "error"})
+
+
+def _view_of_branch(subject: Subject) -> NodeView | None:
+    """Return the node as it is in the branch, with the numbers of the branch; None if it has none there."""
+    branch, n = subject.branch_view, subject.moment.n
+    if branch is None or not branch.covers(n) or subject.node not in branch.branch.numbers:
+        return None
+    timeline, moment = branch.timeline, branch.timeline.at(branch.moment(n))
+    node = branch.branch.numbers[subject.node]
+    state = in_its_iteration(timeline, moment.n, moment.state(node))
+    return None if state is None else NodeView(timeline, moment, node, state, subject.full, subject.width - 3)
+
+
+def _moment_of_branch(subject: Subject) -> tuple[Timeline, int] | None:
+    """Return the recording of the branch, and its moment, if there is one."""
+    branch, n = subject.branch_view, subject.moment.n
+    return (branch.timeline, branch.moment(n)) if branch is not None and branch.covers(n) else None
+
+
+def _facts(section: Section, view: NodeView, there: NodeView | None, subject: Subject) -> Iterator[Fact]:
+    """Yield the facts of a section; in a what-if with the branch's numbers, or with the word "recorded"."""
+    facts, branch, n = section.facts(view), subject.branch_view, subject.moment.n
+    if section.name not in VALUES | GRADIENTS or branch is None or not branch.covers(n):
+        return facts
+    is_unknown = branch.is_unknown(subject.node, n)
+    if is_unknown or (section.name in GRADIENTS and subject.node in branch.branch.unknown):
+        return map(_as_recorded, facts)
+    return facts if there is None else _compared(branch, [*facts], [*section.facts(there)])
+
+
+def _as_recorded(fact: Fact) -> Fact:
+    if not any(part.style in _NUMBER_STYLES for part in fact.parts) and fact.name:
+        return fact
+    return replace(fact, parts=(Part("recorded ", "muted"), *fact.parts))
+
+
+def _compared(branch: BranchView, here: Sequence[Fact], there: Sequence[Fact]) -> Iterator[Fact]:
+    """Yield facts with the numbers of the branch: ``9 → 25``. The links lead to events of the recording."""
+    for at, fact in enumerate(there):
+        old = here[at].parts if at < len(here) else ()
+        new = [part._replace(text=branch.text(part.text), event=0) for part in fact.parts]
+        if len(old) == len(new):
+            new = [_both(*pair) for pair in zip(old, new, strict=True)]
+        yield replace(fact, parts=tuple(new))
+
+
+def _both(old: Part, new: Part) -> Part:
+    """Return a part of the branch; a number with the recorded one in front of it."""
+    if old.text == new.text:
+        return old
+    is_number = old.style in _NUMBER_STYLES and new.style in _NUMBER_STYLES
+    return Part(f"{old.text} → {new.text.lstrip()}" if is_number else new.text, new.style, old.event)
 
 
 def _nothing(subject: Subject) -> Iterator[Line]:
@@ -155,10 +214,11 @@ def _continuation(fact: Fact, width: int) -> Iterator[Line]:
 
 def _elements(subject: Subject, output_nr: int) -> Iterator[Span]:
     """Yield all elements of a small array, or the first ones of a larger one."""
-    state = subject.state
+    there = _view_of_branch(subject)
+    timeline, state = (subject.timeline, subject.state) if there is None else (there.timeline, there.state)
     value = state.outputs[output_nr].value if state is not None else None
     if value is not None:
-        yield from _written_out(subject.timeline, value)
+        yield from _written_out(timeline, value)
 
 
 def _written_out(timeline: Timeline, value: Value) -> Iterator[Span]:
@@ -171,9 +231,13 @@ def _written_out(timeline: Timeline, value: Value) -> Iterator[Span]:
         yield f"  {elements_text(array)}", "value"
 
 
-def _what_if(subject: Subject) -> Iterator[Line]:
-    for at, text in enumerate(differences(subject.timeline, subject.branch_view, subject.node, subject.moment.n)):
-        yield from labelled("" if at else "what if", [(text, "sum")], subject.width, 8)
+def _unknown_in_branch(subject: Subject) -> Iterator[Line]:
+    branch, n = subject.branch_view, subject.moment.n
+    if branch is not None and branch.covers(n) and branch.is_unknown(subject.node, n):
+        yield from labelled("what if", [(UNKNOWN_IN_BRANCH, "sum")], subject.width, 8)
+
+
+UNKNOWN_IN_BRANCH = "unknown: the branch stopped before it"
 
 
 MESSAGE = 1200
@@ -216,6 +280,24 @@ def what_if_title(branch_view: BranchView | None, n: int) -> str:
     )
 
 
+def event_text(timeline: Timeline, moment: Moment, branch_view: BranchView | None) -> str:
+    """Return a description of the event with the numbers of the branch; in front of recorded ones, ``recorded:``."""
+    here = description(timeline, moment)
+    if branch_view is None or not branch_view.covers(moment.n) or not any(map(str.isdigit, here)):
+        return here
+    again, node = branch_view.event(moment.n), moment.actor
+    if not again or (node and (node in branch_view.branch.unknown or branch_view.is_unknown(node, moment.n))):
+        return f"recorded: {here}"
+    return branch_view.text(description(branch_view.timeline, branch_view.timeline.at(again)))
+
+
+def event_in_branch(timeline: Timeline, moment: Moment, branch_view: BranchView | None) -> str:
+    """Return ``WHAT IF x = 5: 3 to #1 x``; empty where the event has the same numbers in the branch, or none."""
+    text = event_text(timeline, moment, branch_view)
+    is_other = text not in (here := description(timeline, moment), f"recorded: {here}")
+    return f"{what_if_title(branch_view, moment.n)}: {text}" if is_other else ""
+
+
 def differences(timeline: Timeline, branch_view: BranchView | None, node: int, n: int) -> list[str]:
     """Return the numbers that differ in the branch: ``value 9 → 25``; nothing without a branch."""
     if branch_view is None or not node or not branch_view.covers(n):
@@ -225,7 +307,7 @@ def differences(timeline: Timeline, branch_view: BranchView | None, node: int, n
     if here is None or there is None:
         return []
     if any(output.value is not None and not output.value.is_known for output in there.outputs):
-        return ["unknown: the branch stopped before it"]
+        return [UNKNOWN_IN_BRANCH]
     return list(_differences(here, there))
 
 

@@ -108,7 +108,8 @@ def row(timeline: Timeline, moment: Moment, entry: Entry, columns: Columns, glyp
     first, title = not output_nr, _title(info, output_nr)
     gutter = glyphs.now if first and node == moment.actor else " "
     inputs = _inputs(info, columns.inputs) if first else ""
-    note_text = note(timeline, moment, info, state, columns.note, output_nr)
+    is_same = other is None or _numbers(other) == _numbers(state)
+    note_text = note(timeline, moment, info, state, columns.note, output_nr, numbers=is_same)
     value = partial(_value, output_nr)
     grad = partial(_incoming, output_nr) if columns.accumulated else partial(_grad, info, output_nr)
     accumulated = partial(_accumulated_grad, info, output_nr)
@@ -131,6 +132,10 @@ def row(timeline: Timeline, moment: Moment, entry: Entry, columns: Columns, glyp
     )
 
 
+def _numbers(state: NodeState | None) -> list[tuple[Value | None, ...]]:
+    return [(output.value, output.incoming, output.grad) for output in (state.outputs if state is not None else ())]
+
+
 def _fitting(title: str, width: int, glyphs: Glyphs) -> str:
     """Return a title that has room in a column: a path loses its beginning first, then a name its middle."""
     return abridged_label(without_beginning(title, width, glyphs.cut, cell_len), width, glyphs.cut)
@@ -141,15 +146,23 @@ def _title(info: NodeInfo, output_nr: int) -> str:
 
 
 def note(
-    timeline: Timeline, moment: Moment, info: NodeInfo, state: NodeState | None, width: int = 40, output_nr: int = 0
+    timeline: Timeline,
+    moment: Moment,
+    info: NodeInfo,
+    state: NodeState | None,
+    width: int = 40,
+    output_nr: int = 0,
+    *,
+    numbers: bool = True,
 ) -> str:
     """Return the most important thing about a node now, in at most `width` characters if there is a choice.
 
-    For an output after the first, this is only a gradient that arrives at it.
+    For an output after the first, this is only a gradient that arrives at it. Without `numbers` no addition is shown:
+    those of a what-if are others.
     """
     if state is None:
         return "pending" if not output_nr else ""
-    arriving = _added_now(timeline, moment, info.node, width, output_nr)
+    arriving = _added_now(timeline, moment, info.node, width, output_nr) if numbers else ""
     if arriving or output_nr:
         return arriving
     if has_failed(info.node, state, moment):
@@ -157,7 +170,9 @@ def note(
     if info.node == moment.actor:
         return "<- now"
     progress = _progress(info, state, width)
-    return progress if progress != "done" else _accumulated(timeline, state, info.node, width) or progress
+    if progress != "done" or not numbers:
+        return progress
+    return _accumulated(timeline, state, info.node, width) or progress
 
 
 def _cell(text: str, width: int, glyphs: Glyphs) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import TypeAlias
 
@@ -76,15 +77,24 @@ def pass_at(timeline: Timeline, n: int, node: int) -> PassResult | None:
     return result if result is not None and (not result.root or node in (0, result.root)) else None
 
 
-def overview(timeline: Timeline, moment: Moment, node: int, width: int, glyphs: Glyphs) -> Iterator[Line]:
-    """Yield a summary at the end of a pass or of the recording; nothing at any other moment."""
+Elsewhere: TypeAlias = tuple[Timeline, int]
+"""The recording of a what-if's branch, and a moment of it."""
+
+
+def overview(
+    timeline: Timeline, moment: Moment, node: int, width: int, glyphs: Glyphs, branch: Elsewhere | None = None
+) -> Iterator[Line]:
+    """Yield a summary at the end of a pass or of the recording; nothing at any other moment.
+
+    In a what-if (`branch`) the pass has the numbers of the branch.
+    """
     result = pass_at(timeline, moment.n, node)
     at_end = moment.n == len(timeline) and not timeline.growing
     if result is None:
         return
     if at_end and len(timeline.phases) > 1:
         yield from _recording(timeline, width, glyphs)
-    yield from _pass(timeline, result, width, glyphs)
+    yield from _pass_or_branch(timeline, result, width, glyphs, branch)
     yield ()
 
 
@@ -92,7 +102,30 @@ _AFTER = ("after backward", "optimizer")
 """The phases after a pass. An update by hand is an optimizer's step, too, once it is complete."""
 
 
-def after_pass(timeline: Timeline, moment: Moment, width: int, glyphs: Glyphs) -> Iterator[Line]:
+def _pass_or_branch(
+    timeline: Timeline,
+    result: PassResult,
+    width: int,
+    glyphs: Glyphs,
+    branch: Elsewhere | None,
+    answer: tuple[str, str] = ("e", ": why"),
+) -> Iterator[Line]:
+    """Yield a pass; in a what-if the same pass of the branch, or else the recorded one, marked as that."""
+    if branch is None:
+        yield from _pass(timeline, result, width, glyphs, answer)
+        return
+    other, moment = branch
+    there = pass_result(other, last_pass(other, moment))
+    if there is not None and there.pass_nr == result.pass_nr:
+        yield from _pass(other, replace(there, at=result.at), width, glyphs, answer, source=timeline)
+    else:
+        yield line(("recorded:", "muted"))
+        yield from _pass(timeline, result, width, glyphs, answer)
+
+
+def after_pass(
+    timeline: Timeline, moment: Moment, width: int, glyphs: Glyphs, branch: Elsewhere | None = None
+) -> Iterator[Line]:
     """Yield a summary of the pass at the first event after it, below the node that is made there.
 
     A program without an optimizer updates its parameters by itself: ``w -= 0.1 * w.grad`` makes nodes.
@@ -103,7 +136,7 @@ def after_pass(timeline: Timeline, moment: Moment, width: int, glyphs: Glyphs) -
     result = pass_result(timeline, last_pass(timeline, moment.n))
     if result is not None:
         yield ()
-        yield from _pass(timeline, result, width, glyphs, ("!", ": findings"))
+        yield from _pass_or_branch(timeline, result, width, glyphs, branch, ("!", ": findings"))
 
 
 def beginning(timeline: Timeline, moment: Moment, width: int, glyphs: Glyphs) -> Iterator[Line]:
@@ -171,17 +204,22 @@ ENDS = 19
 
 
 def _pass(
-    timeline: Timeline, result: PassResult, width: int, glyphs: Glyphs, answer: tuple[str, str] = ("e", ": why")
+    timeline: Timeline,
+    result: PassResult,
+    width: int,
+    glyphs: Glyphs,
+    answer: tuple[str, str] = ("e", ": why"),
+    source: Timeline | None = None,
 ) -> Iterator[Line]:
     """Yield where the pass began, which parameters it reached, and the lengths of the gradients by module.
 
-    The key of the `answer` explains a missing gradient.
+    The key of the `answer` explains a missing gradient. The text of the program is that of `source`, if it is given.
     """
     loss = f" of {shown(timeline.info(result.root).title)}" if result.root else ""
     began = "" if result.loss is None else f" = {number(result.loss)}"
     yield from wrapped(line((f"backward pass {result.pass_nr}{clipped(loss, 40)}{began}", "title")), width)
     if result.at is not None:
-        code = (line_text(timeline, result.at) or "").strip()
+        code = (line_text(source or timeline, result.at) or "").strip()
         yield from wrapped(line((f"{frame_text(result.at, 24)}  ", "muted"), clipped(code, 60)), width, 2)
     style = "error" if (result.missing and not result.is_for_inputs) or result.bad else ""
     yield from wrapped(line((result.verdict, style)), width, 2)

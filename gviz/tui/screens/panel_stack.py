@@ -72,7 +72,7 @@ def compose_panels(screen: SessionScreen) -> ComposeResult:
         with Column(id="side"):
             yield from _side_panels(screen)
     yield Static(id="small", markup=False)
-    yield EventRow(timeline, glyphs).data_bind(here.moment, here.length)
+    yield EventRow(timeline, glyphs).data_bind(here.moment, here.length, here.branch_view)
     yield KeysRow(glyphs).data_bind(here.remark)
     yield Prompt()
 
@@ -99,7 +99,9 @@ def _tabs(screen: SessionScreen) -> Iterator[Widget]:
     yield OutputPanel(timeline, glyphs).data_bind(here.moment)
     stack = StackList(session, panel_title("stack", "Stack"), id="stack")
     yield stack.data_bind(here.moment, here.selected, here.frame, here.paused_stack)
-    yield SavedPanel(timeline, panel_title("saved", "Saved"), glyphs).data_bind(here.moment, here.selected)
+    yield SavedPanel(timeline, panel_title("saved", "Saved"), glyphs).data_bind(
+        here.moment, here.selected, here.branch_view
+    )
     modules = ModuleTree(session, panel_title("modules", "Modules"), id="modules")
     yield modules.data_bind(here.moment, here.selected, here.graph_filter)
 

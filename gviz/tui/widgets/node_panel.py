@@ -14,12 +14,12 @@ from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.cursor import Asker
 from gviz.tui.drawing.lists import watch_lines
-from gviz.tui.drawing.node_details import Subject, node_lines
+from gviz.tui.drawing.node_details import Subject, differences, node_lines, what_if_title
 from gviz.tui.drawing.saved_tensors import saved_lines
 from gviz.tui.drawing.tensor_elements import node_tensors
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.panel_arrangement import panel_title
-from gviz.tui.styled_lines import Line
+from gviz.tui.styled_lines import Line, line
 from gviz.tui.widgets.text_panel import LinkedPage
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class NodePanel(LinkedPage):
         """Build the text of the moment, with the watches above it."""
         moment = self.moment
         if moment is not None:
-            self.tooltip = node_tip(self._timeline, moment, self.selected, self.glyphs)
+            self.tooltip = node_tip(self._timeline, moment, self.selected, self.glyphs, self.branch_view)
             watching = () if self._asker is None or not self.watching else tuple(self._asker.watching(moment.n))
             self.show_fitted(lambda width: (*watch_lines(watching, width), *self._all_lines(moment, width)))
 
@@ -91,12 +91,20 @@ class NodePanel(LinkedPage):
         return Subject(self._timeline, moment, self.selected, width, self.glyphs, self.full, self.branch_view, glance)
 
 
-def node_tip(timeline: Timeline, moment: Moment | None, node: int, glyphs: Glyphs) -> Content | None:
-    """Return the value, incoming gradient and ``.grad`` of a node at a moment with every digit; None without a node."""
+def node_tip(
+    timeline: Timeline, moment: Moment | None, node: int, glyphs: Glyphs, branch_view: BranchView | None = None
+) -> Content | None:
+    """Return the value, incoming gradient and ``.grad`` of a node at a moment with every digit; None without a node.
+
+    Below them are the numbers of a what-if.
+    """
     if moment is None or node not in timeline.nodes:
         return None
     state = in_its_iteration(timeline, moment.n, moment.state(node))
-    return Content(glyphs.text(tooltip(as_at(timeline.info(node), state), state)))
+    lines = [tooltip(as_at(timeline.info(node), state), state)]
+    if others := differences(timeline, branch_view, node, moment.n):
+        lines += [f"{what_if_title(branch_view, moment.n)}:", *others]
+    return Content(glyphs.text("\n".join(lines)))
 
 
 class SavedPanel(LinkedPage):
@@ -104,6 +112,7 @@ class SavedPanel(LinkedPage):
 
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
+    branch_view: reactive[BranchView | None] = reactive(None, repaint=False)
 
     def __init__(self, timeline: Timeline, heading: str, glyphs: Glyphs) -> None:
         super().__init__(id="saved")
@@ -123,8 +132,14 @@ class SavedPanel(LinkedPage):
         """Show the selection."""
         self.draw_soon()
 
+    def watch_branch_view(self) -> None:
+        """Say whose numbers are shown."""
+        self.draw_soon()
+
     def draw(self) -> None:
         """Build the text of the moment."""
         moment = self.moment
         if moment is not None and self.display:
-            self.show_fitted(lambda width: saved_lines(self._timeline, moment, self.selected, width))
+            words = what_if_title(self.branch_view, moment.n)
+            recorded = [line(("recorded numbers:", "muted"))] if words else []
+            self.show_fitted(lambda width: (*recorded, *saved_lines(self._timeline, moment, self.selected, width)))

@@ -9,10 +9,9 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
 from gviz.explain.display_names import label
-from gviz.explain.event_description import description
 from gviz.explain.training import pass_result
 from gviz.trace.timeline import Moment, Timeline
-from gviz.tui.drawing.node_details import what_if_title
+from gviz.tui.drawing.node_details import event_text, what_if_title
 from gviz.tui.drawing.status import (
     KEYS,
     Landmarks,
@@ -65,6 +64,7 @@ class EventRow(StyledRow):
     moment: reactive[Moment | None] = reactive(None)
     length: reactive[int] = reactive(0)
     remark: reactive[str] = reactive("")
+    branch_view: reactive[BranchView | None] = reactive(None)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs) -> None:
         super().__init__(id="event")
@@ -82,7 +82,7 @@ class EventRow(StyledRow):
         who = f"{label(self._timeline, self.moment.actor)}: " if self.moment.actor else ""
         result = pass_result(self._timeline, self.moment.n)
         verdict = f": {result.verdict}" if result is not None else ""
-        text = line(self.glyphs.text(f" {who}{description(self._timeline, self.moment)}{verdict}"))
+        text = line(self.glyphs.text(f" {who}{event_text(self._timeline, self.moment, self.branch_view)}{verdict}"))
         if cells(text) <= width or not self.more:
             return cut(text, width, self.glyphs.cut)
         rest = line(" ", (self.more, "key"), " more ")

@@ -176,7 +176,7 @@ class Tape(Lines):
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Show the node under the mouse in full."""
-        self.tooltip = node_tip(self._timeline, self.moment, self._pointed(event), self.glyphs)
+        self.tooltip = node_tip(self._timeline, self.moment, self._pointed(event), self.glyphs, self.branch_view)
 
     def _pointed(self, event: events.MouseEvent) -> int:
         """Return the node under the mouse, 0 if there is none."""
