@@ -260,7 +260,7 @@ def _flowed(timeline: Timeline, moment: Moment, event: GradFlowed) -> str:
     before = _target_at(timeline, moment.n - 1, event)
     if event.total is None or before is None or before.incoming is None:
         return f"sends {share(event.part)} to {target}{count}"
-    return f"sends to {target}: incoming {added(before.incoming, event.part, event.total, gives=_NOW)}{count}"
+    return f"sends to {target}: incoming gradient {added(before.incoming, event.part, event.total, gives=_NOW)}{count}"
 
 
 def _target_at(timeline: Timeline, n: int, event: GradFlowed) -> OutputState | None:

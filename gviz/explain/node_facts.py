@@ -411,7 +411,7 @@ def outgoing_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
             yield from _sum(sent, there)
         elif sent.part is not None:
             yield Fact(
-                "incoming", (Part(f"{sent.nth} of {sent.expected}, without numbers", "muted"),), sent.operand.slot, 2
+                "outgoing", (Part(f"{sent.nth} of {sent.expected}, without numbers", "muted"),), sent.operand.slot, 2
             )
 
 
@@ -444,10 +444,14 @@ def _numbers(sent: OutgoingGradient) -> str:
 
 
 def _sum(sent: OutgoingGradient, there: OutgoingGradient | None) -> Iterator[Fact]:
-    """Yield ``incoming 1 += 3 -> 4  (2 of 2)``, and the recorded sum below it."""
+    """Yield the outgoing gradient: ``outgoing 1``. If contributions were sent before, yield their sum with it.
+
+    For example ``sum 1 += 3 -> 4  (2 of 2)`` at the input. The recorded numbers are below it, if they differ.
+    """
     slot, total = sent.operand.slot, _sum_parts(sent if there is None or there.part is None else there, sent.event)
     of = Part(f"  ({sent.nth} of {sent.expected})", "muted", close=f" ({sent.nth}/{sent.expected})")
-    yield Fact("incoming", (*total, of) if sent.expected > 1 else total, slot, 2)
+    name = "outgoing" if sent.before is None or sent.after is None else "sum"
+    yield Fact(name, (*total, of) if sent.expected > 1 else total, slot, 2)
     recorded = _sum_parts(sent, sent.event)
     if recorded != total:
         yield Fact("recorded", recorded, slot, 3)

@@ -240,7 +240,7 @@ def _missing(moment: Moment, info: NodeInfo, operand: Operand, rule: str) -> str
     state = moment.state(operand.node)
     if state is not None and not state.requires_grad:
         return "needs no gradient"
-    return "" if rule else f"what {info.op.grad_fn} gives" if info.op.grad_fn else "no gradient rule"
+    return "" if rule else f"the outgoing gradient of {info.op.grad_fn}" if info.op.grad_fn else "no gradient rule"
 
 
 def _reduced(operand: Operand, large: Shape | None) -> str:

@@ -16,7 +16,10 @@ def test_one_sentence_for_every_event():
     assert said[0] == "start of the recording, before event 1 of 33."
     assert said[7] == "event 7, forward, node #4 b = mul: 3 (x) * -6 (a) = -18."
     assert said[11] == "event 11, forward: the program wrote to stdout: loss -24.0."
-    assert said[19] == "event 19, backward, node #4 b = mul: sends to #3 a = mul: incoming 1 += 3, now 4 (2 of 2)."
+    assert (
+        said[19]
+        == "event 19, backward, node #4 b = mul: sends to #3 a = mul: incoming gradient 1 += 3, now 4 (2 of 2)."
+    )
     assert said[21] == (
         "event 21, backward, node #4 b = mul: its rule has run and sent -6 to #1 x (1 of 2); "
         "to #3 a = mul 1 += 3, now 4 (2 of 2)."
@@ -47,8 +50,8 @@ def test_who_was_told_of_a_share_is_not_told_again():
 
 
 @pytest.mark.parametrize(("rows", "said"), [
-    (2, "incoming [[2 2 2] [2 2 2]] += [[3 3 3] [3 3 3]], now [[5 5 5] [5 5 5]] (2 of 2)"),
-    (6, "incoming |g| 8.49 += |g| 12.7, now |g| 21.2 (lengths do not add) (2 of 2)"),
+    (2, "incoming gradient [[2 2 2] [2 2 2]] += [[3 3 3] [3 3 3]], now [[5 5 5] [5 5 5]] (2 of 2)"),
+    (6, "incoming gradient |g| 8.49 += |g| 12.7, now |g| 21.2 (lengths do not add) (2 of 2)"),
 ])  # fmt: skip
 def test_where_gradients_meet_all_three_numbers_are_in_one_notation(rows, said):
     def program():

@@ -99,7 +99,7 @@ SENTENCES = [
     ("twice", e.BackwardStarted, "backward pass 2 starts here"),
     ("twice", e.StepStarted, "its gradient is complete, 1, and its rule runs"),
     ("twice", e.GradFlowed, "sends 3 to #1 x (1 of 2)"),
-    ("twice", e.GradFlowed, "sends to #1 x: incoming 3 += 3, now 6 (2 of 2)"),
+    ("twice", e.GradFlowed, "sends to #1 x: incoming gradient 3 += 3, now 6 (2 of 2)"),
     ("twice", e.StepFinished, "its rule has run and sent 3 to #1 x (1 of 2); to #1 x 3 += 3, now 6 (2 of 2)"),
     ("twice", e.SavedFreed, "the tensors it had saved for backward were released"),
     ("twice", e.GradAccumulated, ".grad was None, is now 6"),

@@ -178,7 +178,7 @@ def test_the_gradient_of_what_is_no_leaf_is_the_moment_where_its_parts_meet():
     meeting = [n for n, event in timeline.select((GradFlowed,)) if event.node == 3][-1]
     assert event_at(timeline, "a.grad") == event_at(timeline, "on receive a") == meeting
     assert event_at(timeline, "a.grad", n=meeting - 1) == meeting > event_at(timeline, "on receive a", n=meeting - 1)
-    assert "incoming 1 += 3, now 4 (2 of 2)" in transcript(timeline, "goto a.grad")
+    assert "incoming gradient 1 += 3, now 4 (2 of 2)" in transcript(timeline, "goto a.grad")
     cursor = Cursor(timeline, 1)
     assert (cursor.goto("a.grad").position, cursor.selected) == (meeting, 3)
     assert (cursor.goto("on receive a").position, cursor.selected) == (meeting, 4)

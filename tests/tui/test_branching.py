@@ -109,7 +109,7 @@ def test_rules_have_the_branchs_numbers_and_the_recorded_ones_below(timeline):
     assert [" ".join(row.split()) for row in rows[first : first + 4]] == [
         "to #1 x: g * x = 2 * 5 = 10",
         "recorded 1 * 3 = 3",
-        "incoming 10 (1 of 2)",
+        "outgoing 10 (1 of 2)",
         "recorded 3",
     ]
     assert said(timeline, "set x = 5", "goto z", "node z").count("   recorded g * 3") == 2

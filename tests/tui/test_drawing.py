@@ -67,9 +67,9 @@ def test_the_node_panel_answers_five_questions_in_their_order():
         "used by #5 loss",
         "incoming 1  from #5 loss = add",
         "to #1 x: g * a = 1 * -6 = -6",
-        "   incoming -6  (1 of 2)",
+        "   outgoing -6  (1 of 2)",
         "to #3 a: g * x = 1 * 3 = 3",
-        " incoming 1 += 3 -> 4 (2/2)",
+        "   sum 1 += 3 -> 4  (2 of 2)",
         "at demo.py:6  event 7",
     ]
 

@@ -512,7 +512,7 @@ async def test_where_shows_the_call_stack():
 
 async def test_the_screen_says_in_words_what_the_event_was():
     text = await seen(demo(), at=19, size=(120, 40))
-    assert "#4 b = mul: sends to #3 a = mul: incoming 1 += 3, now 4 (2 of 2)" in text
+    assert "#4 b = mul: sends to #3 a = mul: incoming gradient 1 += 3, now 4 (2 of 2)" in text
     row = (await seen(demo(), at=19, size=(64, 24))).splitlines()[-2]
     assert row.rstrip().endswith("… ; more"), "what is cut says which key shows it all"
     assert len(row) == 64
