@@ -27,6 +27,8 @@ from gviz.values import number_text, value_text
 from gviz.values.plain_text import clipped, file_line, shown
 
 WIDTH = 92
+_LEAST_NAME = 15
+"""The fewest characters for a name: the name of a recording is above it."""
 VALUE_WIDTH = 12
 MOST_PLACES, MOST_LINES, MOST_OPTIONS = 4, 5, 3
 """The most places where programs differ, the most lines of each, and the most options of a step that are listed."""
@@ -150,7 +152,7 @@ def paired_rows(
     If a name is too long for the column of one side, each name is only written once: see `_Merged`. `expected` has the
     indices of differences that are expected. Pairs with only such ones have the sign ``:`` and the word ``own``.
     """
-    column, merged = column_of(width), _merged(comparison, width, clip)
+    column, merged = _needed_column(comparison, width), _merged(comparison, width, clip)
     by_pair: dict[Pair, list[Difference]] = defaultdict(list)
     unexpected: set[Pair] = set()
     for at, difference in enumerate(comparison.differences):
@@ -205,10 +207,9 @@ class _Merged:
 
 def _merged(comparison: Comparison, width: int, clip: Clip) -> _Merged | None:
     """Return the table with names that are written once; None if two columns have room for all names."""
-    rows = [_both_parts(comparison, pair) for pair in comparison.pairs]
-    longest = max((len(f"{number} {name}") for row in rows for number, name, _ in row), default=0)
-    if longest <= column_of(width) - 1 - VALUE_WIDTH:
+    if _longest_name(comparison) <= column_of(width) - 1 - VALUE_WIDTH:
         return None
+    rows = [_both_parts(comparison, pair) for pair in comparison.pairs]
     numbers = max(len(a[0]) for a, _ in rows), max(len(b[0]) for _, b in rows)
     node = max(len(" ".join(_merged_texts(comparison, pair))) for pair in comparison.pairs)
     room = width - sum(numbers) - 3 - 1 - 1 - _WORDS_WIDTH
@@ -237,7 +238,7 @@ def _parts(side: Side, node: int) -> tuple[str, str, str]:
 
 def heading(comparison: Comparison, a: str, b: str, width: int = WIDTH, *, clip: Clip = clipped) -> str:
     """Return the heading of the columns: the names of the two recordings."""
-    column, merged = column_of(width), _merged(comparison, width, clip)
+    column, merged = _needed_column(comparison, width), _merged(comparison, width, clip)
     left, right = titles(comparison, a, b, column, clip=clip)
     if merged is not None:
         return merged.heading(left, right)
@@ -257,6 +258,17 @@ def titles(comparison: Comparison, a: str, b: str, width: int, *, clip: Clip = c
 def column_of(width: int) -> int:
     """Return the width of one side in a table of `width` characters."""
     return max(min((width - 3 - _WORDS_WIDTH) // 2, _WIDEST), VALUE_WIDTH + 12)
+
+
+def _needed_column(comparison: Comparison, width: int) -> int:
+    """Return the width that one side needs in a table of `width` characters: the differences have the rest."""
+    return min(column_of(width), max(_longest_name(comparison), _LEAST_NAME) + 1 + VALUE_WIDTH)
+
+
+def _longest_name(comparison: Comparison) -> int:
+    """Return the characters of the longest number and name of a node."""
+    rows = (_both_parts(comparison, pair) for pair in comparison.pairs)
+    return max((len(f"{number} {name}") for row in rows for number, name, _ in row), default=0)
 
 
 def _title(side: Side, name: str, width: int, clip: Clip) -> str:

@@ -78,8 +78,8 @@ def test_two_traces_side_by_side(folder):
         "  > w = torch.tensor(0.75, requires_grad=True)",
         "the same structure: 2 operations and 2 other nodes on each side.",
     ]
-    assert "#1 w                 0.5          | #1 w                 0.75         value by 0.25" in out
-    assert "#2 h                 1              #2 h                 1\n" in out
+    assert "#1 w            0.5          | #1 w            0.75         value by 0.25" in out
+    assert "#2 h            1              #2 h            1\n" in out
 
 
 def test_as_json(folder):

@@ -1,5 +1,7 @@
 """``compare`` in the debugger."""
 
+import re
+
 import pytest
 from cli.programs import gviz
 from driving import app_of, transcript
@@ -104,6 +106,22 @@ async def test_a_low_screen_has_a_row_for_each_sentence_and_cuts_no_box(timeline
             assert screen.query_one("#boxes").max_scroll_y == 0
             await pilot.press("down")
             await pilot.pause()
+
+
+async def test_the_columns_leave_the_free_room_to_the_differences():
+    def program():
+        bias = torch.tensor(0.1977, requires_grad=True)
+        for rate in (0.1, 0.1):
+            bias.grad = None
+            (torch.sin(bias * 3.1) * 2.345).backward()
+            with torch.no_grad():
+                bias -= rate * bias.grad
+
+    app = app_of(timeline_of(program))
+    async with app.run_test(size=(120, 40)) as pilot:
+        rows = painted(await compared(pilot), "#pairs")
+    assert any(re.search(r"gradient -?\d+\.\d{3,} \| -?\d+\.\d{3,}$", row.rstrip()) for row in rows), rows
+    assert not any("…" in row for row in rows)
 
 
 def test_columns_stay_in_line_in_ascii(timeline):

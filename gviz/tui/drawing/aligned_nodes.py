@@ -13,7 +13,7 @@ from gviz.render.cells.box import BoxFrame, Face, box_lines
 from gviz.render.comparison_text import apart, titles
 from gviz.trace.graph_state import NodeInfo
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.styled_lines import STYLES, Line, columns, cut, line
+from gviz.tui.styled_lines import STYLES, Line, columns, line, wrapped
 from gviz.values.plain_text import clipped, file_line
 from gviz.values.value import Value
 from gviz.values.value_text import kind_text, short
@@ -45,7 +45,7 @@ def pair_lines(
         yield from (*left, *right)
     sizes = "; ".join(f"{each.kind} {text}" for each in differences if (text := apart(each)))
     if sizes:
-        yield cut(line((sizes, "sum")), width, glyphs.cut)
+        yield from wrapped(line((sizes, "sum")), width)
 
 
 def _box(
