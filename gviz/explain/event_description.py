@@ -6,6 +6,7 @@ from gviz.events import (
     BackwardFinished,
     BackwardStarted,
     DataSet,
+    Edge,
     Event,
     Failed,
     GradAccumulated,
@@ -72,28 +73,29 @@ _BEFORE_THE_KEPT_PART = "from before the part that was kept"
 _STARTING = "starting: no tensors yet (importing PyTorch can take a few seconds)"
 
 
-def description(timeline: Timeline, moment: Moment, since: int = 0) -> str:
+def description(timeline: Timeline, moment: Moment, since: int = 0, room: int = 0) -> str:
     """Return what happened at the event of the moment, without the full stop.
 
-    At the end of a rule it mentions everything that the rule has sent since event `since`.
+    At the end of a rule it mentions everything that the rule has sent since event `since`. If there is only `room` for
+    the old and the new value of a parameter at an optimizer's step, they come first, in short forms.
     """
     event = moment.event
     if event is None:
         if not timeline.growing:
             return "nothing has happened yet"
         return "before the first event: the program is further on" if len(timeline) else _STARTING
-    return _graph(timeline, moment, event) or _gradient(timeline, moment, event, since) or _program(moment, event)
+    return _graph(timeline, moment, event, room) or _gradient(timeline, moment, event, since) or _program(moment, event)
 
 
-def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
+def _graph(timeline: Timeline, moment: Moment, event: Event, room: int) -> str:
     """Return the text for events of nodes and memory; empty for any other."""
     match event:
         case NodeCreated():
             return _created(timeline, event)
         case StorageWritten():
-            return _written(timeline, moment, event)
+            return _written(timeline, moment, event, room)
         case DataSet():
-            return _set(timeline, moment, event)
+            return _set(timeline, moment, event, room)
         case RequiresGradSet(requires_grad=requires_grad, stack=stack):
             return f"requires_grad was set to {requires_grad}{at_text(timeline.stack(stack))}"
         case SavedFreed():
@@ -192,7 +194,7 @@ def _created(timeline: Timeline, event: NodeCreated) -> str:
     return f"{result}{cut}"
 
 
-def _written(timeline: Timeline, moment: Moment, event: StorageWritten) -> str:
+def _written(timeline: Timeline, moment: Moment, event: StorageWritten, room: int) -> str:
     """Return which tensors were written: the tensor of the call, and tensors that share its memory."""
     owner = event.node
     while owner and timeline.info(owner).created.inputs:
@@ -202,23 +204,41 @@ def _written(timeline: Timeline, moment: Moment, event: StorageWritten) -> str:
         owner = first
     nr, now = _written_output(timeline, moment, owner, event)
     if now is not None and owner and is_unseen(timeline, owner, event.node):
-        step = _step_taken(timeline, moment, owner, nr, now, event.version)
+        step = _step_taken(timeline, moment, (owner, nr), now, event.version, room)
         if step:
             return step
+    was = _value_before(timeline, moment, owner, nr) if owner else None
+    if room and now is not None and was is not None:
+        name = f"{label(timeline, owner)} " if owner != event.node else ""
+        numbers = _in_room(was, now, room - len(name) - len(", in place"))
+        writer = f" by {label(timeline, event.node)}" if event.node else ""
+        return f"{name}{numbers}, in place{writer}, version {event.version}"
     whose = f"the memory of {label(timeline, owner)}" if owner and owner != event.node else "its memory"
     writer = f" by {label(timeline, event.node)}" if event.node and event.node != owner else ""
     between = " between recorded iterations" if resumed_at(timeline, moment.n) else ""
     return f"{whose} was written in place{writer}{between}, version {event.version}, now {short(now or event.value)}"
 
 
-def _step_taken(timeline: Timeline, moment: Moment, node: int, nr: int, now: Value, version: int) -> str:
-    """Return the optimizer step that wrote a tensor at this moment, with old and new value; empty if there was none."""
-    step = step_of(timeline, node, moment.n)
+def _step_taken(timeline: Timeline, moment: Moment, edge: Edge, now: Value, version: int, room: int) -> str:
+    """Return the optimizer step that wrote a tensor at this moment, with old and new value; empty if there was none.
+
+    In little `room`, the values come first, in equally long forms.
+    """
+    step = step_of(timeline, edge[0], moment.n)
     if step is None:
         return ""
-    was = _value_before(timeline, moment, node, nr)
+    was = _value_before(timeline, moment, *edge)
+    if room and was is not None:
+        tail = f" by {shown(step.kind)}"
+        return f"{_in_room(was, now, room - len(tail))}{tail}, in place, version {version}"
     change = f" from {short(was)}" if was is not None else ""
     return f"{shown(step.kind)} takes it{change} to {short(now)}, in place, version {version}"
+
+
+def _in_room(was: Value, now: Value, room: int) -> str:
+    """Return an old and a new value, each in its longest form of at most half of the room."""
+    each = max((room - len(" → ")) // 2, 1)
+    return f"{short(was, each)} → {short(now, each)}"
 
 
 def _value_before(timeline: Timeline, moment: Moment, node: int, nr: int) -> Value | None:
@@ -226,12 +246,13 @@ def _value_before(timeline: Timeline, moment: Moment, node: int, nr: int) -> Val
     return before.outputs[nr].value if before is not None and nr < len(before.outputs) else None
 
 
-def _set(timeline: Timeline, moment: Moment, event: DataSet) -> str:
+def _set(timeline: Timeline, moment: Moment, event: DataSet, room: int) -> str:
     """Return the new value of a tensor that got other memory, or that is part of the written memory."""
     by_none = event.writer in (0, moment.actor)
     if by_none and event.value == _value_before(timeline, moment, event.node, event.output_nr):
         return f"its memory was written elsewhere: it is {short(event.value)} as before"
-    step = by_none and _step_taken(timeline, moment, event.node, event.output_nr, event.value, event.version)
+    edge = event.node, event.output_nr
+    step = by_none and _step_taken(timeline, moment, edge, event.value, event.version, room)
     how = "were set" if by_none else f"were changed by {label(timeline, event.writer)}"
     owned = _owned(timeline, event.node, event.output_nr, "data")
     if event.device:

@@ -1,9 +1,11 @@
+import re
+
 import pytest
 from recording import timeline_of
 from stories import Story, demo, failed, hostile
 
 import gviz.engine as torch
-from gviz.events import Failed, Returned
+from gviz.events import Failed, Returned, StorageWritten
 from gviz.explain.event_description import description, sentence
 from gviz.explain.why import diagnosis
 from gviz.trace.event_log import MemoryLog
@@ -123,3 +125,23 @@ def test_a_step_that_updates_nothing_says_why(frozen, used, said):
     timeline = timeline_of(program)
     told = [description(timeline, timeline.at(n)) for n in range(1, len(timeline) + 1)]
     assert any(text.startswith(said) for text in told)
+
+
+def test_in_little_room_the_old_and_the_new_value_of_a_parameter_come_first():
+    def program():
+        model = torch.nn.Linear(30, 20)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model(torch.ones(2, 30)).sum().backward()
+        optimizer.step()
+
+    timeline = timeline_of(program)
+    written = [seq for seq, _ in timeline.select((StorageWritten,), 1, len(timeline) + 1)]
+    for seq in written:
+        moment = timeline.at(seq)
+        whole, brief = description(timeline, moment), description(timeline, moment, room=90)
+        first, _, rest = brief.partition(", in place")
+        assert len(first) <= 90
+        assert re.search(r"\(?20,.* → \(?20,", first), first
+        assert "version" in rest
+        assert whole == description(timeline, moment, room=0)
+    assert written

@@ -280,15 +280,18 @@ def what_if_title(branch_view: BranchView | None, n: int) -> str:
     )
 
 
-def event_text(timeline: Timeline, moment: Moment, branch_view: BranchView | None) -> str:
-    """Return a description of the event with the numbers of the branch; in front of recorded ones, ``recorded:``."""
-    here = description(timeline, moment)
+def event_text(timeline: Timeline, moment: Moment, branch_view: BranchView | None, room: int = 0) -> str:
+    """Return a description of the event with the numbers of the branch; in front of recorded ones, ``recorded:``.
+
+    In little `room` the most important numbers come first.
+    """
+    here = description(timeline, moment, room=room)
     if branch_view is None or not branch_view.covers(moment.n) or not any(map(str.isdigit, here)):
         return here
     again, node = branch_view.event(moment.n), moment.actor
     if not again or (node and (node in branch_view.branch.unknown or branch_view.is_unknown(node, moment.n))):
         return f"recorded: {here}"
-    return branch_view.text(description(branch_view.timeline, branch_view.timeline.at(again)))
+    return branch_view.text(description(branch_view.timeline, branch_view.timeline.at(again), room=room))
 
 
 def event_in_branch(timeline: Timeline, moment: Moment, branch_view: BranchView | None) -> str:

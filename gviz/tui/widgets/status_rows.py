@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -82,10 +83,13 @@ class EventRow(StyledRow):
         who = f"{label(self._timeline, self.moment.actor)}: " if self.moment.actor else ""
         result = pass_result(self._timeline, self.moment.n)
         verdict = f": {result.verdict}" if result is not None else ""
-        text = line(self.glyphs.text(f" {who}{event_text(self._timeline, self.moment, self.branch_view)}{verdict}"))
-        if cells(text) <= width or not self.more:
-            return cut(text, width, self.glyphs.cut)
-        rest = line(" ", (self.more, "key"), " more ")
+        written = partial(event_text, self._timeline, self.moment, self.branch_view)
+        text = line(self.glyphs.text(f" {who}{written()}{verdict}"))
+        if cells(text) <= width:
+            return text
+        rest = line(" ", (self.more, "key"), " more ") if self.more else ()
+        room = max(width - cells(rest) - cells(line(f" {who}")), 1)
+        text = line(self.glyphs.text(f" {who}{written(room)}{verdict}"))
         return (*cut(text, width - cells(rest), self.glyphs.cut), *rest)
 
     async def on_click(self) -> None:
