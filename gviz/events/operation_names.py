@@ -22,6 +22,9 @@ DOCUMENTED = {
 }  # fmt: skip
 """The function of PyTorch's documentation for operations that have another name."""
 
+ABBREVIATED = {"t": "transpose", "T": "transpose", "mT": "transpose", "H": "adjoint", "mH": "adjoint"}
+"""The function of PyTorch's documentation for operations whose own name reads like a variable."""
+
 PRODUCTS = frozenset({"addmm", "mm", "bmm", "mv", "dot"})
 """Operations that programs call themselves, and that ``linear`` and ``matmul`` run.
 
@@ -54,7 +57,7 @@ def documented_names(name: str) -> tuple[str, ...]:
         return ("interpolate",)
     if _FUSED_ATTENTION.match(bare):
         return ("scaled_dot_product_attention",)
-    return (DOCUMENTED.get(bare, _WITH_INDICES.sub("", bare)),)
+    return (ABBREVIATED.get(bare) or DOCUMENTED.get(bare, _WITH_INDICES.sub("", bare)),)
 
 
 def depends_on_result(name: str) -> bool:

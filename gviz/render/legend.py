@@ -128,7 +128,7 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: "chip" in seen.roles, "thin and round: one use of a shared leaf"),
     (lambda seen: bool(seen.roles & {"op", "root"}), "square: operation"),
     (lambda seen: "root" in seen.roles, "double: result"),
-    (lambda seen: "t" in seen.layers, "t: a Linear's weight, transposed, as in x @ weight.T + bias"),
+    (lambda seen: "transpose" in seen.layers, "transpose: the weight of a Linear, as in x @ weight.T + bias"),
     (lambda seen: seen.roles >= {"module", "data"}, "with a tab: module, or operations on data"),
     (lambda seen: "module" in seen.roles and "data" not in seen.roles, "with a tab: module"),
     (lambda seen: "data" in seen.roles and "module" not in seen.roles, "with a tab: operations on data"),

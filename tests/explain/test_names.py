@@ -98,7 +98,7 @@ def test_a_product_has_the_name_of_the_function_that_the_program_called(tmp_path
 def test_operations_are_written_in_small_letters():
     timeline = timeline_of(lambda: (torch.ones(2, 2, requires_grad=True).log_softmax(1) @ torch.ones(2, 2)).t().sum())
     names = [op_title(info) for info in map(timeline.info, timeline.nodes) if info.created.kind == "op"]
-    assert names == ["log_softmax", "matmul", "t", "sum"]
+    assert names == ["log_softmax", "matmul", "transpose", "sum"]
 
 
 def test_the_number_of_a_backward_pass_is_said_from_the_second_on_until_it_is_over():
@@ -305,3 +305,15 @@ def test_an_operation_is_found_by_the_name_that_is_shown():
         assert place(text).fits(shown)
     assert not place("op:linear").fits(shown)
     assert not place("matmul").names(shown)  # a plain word may be a module of that name
+
+
+def test_an_operation_whose_name_reads_like_a_variable_has_its_documented_name():
+    def program():
+        t = torch.ones(2, 3)
+        w = torch.ones(2, 3, requires_grad=True)
+        return (w.t() @ t).sum()
+
+    timeline = timeline_of(program)
+    names = [op_title(info) for info in map(timeline.info, timeline.nodes) if info.created.kind == "op"]
+    assert names == ["transpose", "matmul", "sum"]
+    assert all(place(typed).fits(timeline.info(3)) for typed in ("op:t", "op:transpose"))

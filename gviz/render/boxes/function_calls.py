@@ -26,7 +26,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from gviz.events.operation_names import DOCUMENTED
+from gviz.events.operation_names import ABBREVIATED, DOCUMENTED
 from gviz.explain.display_names import is_mask, public_name, with_mode
 from gviz.render.boxes.data_preparation import with_data
 from gviz.render.boxes.detail_rows import is_inside_call
@@ -53,7 +53,8 @@ def has_public_names(timeline: Timeline, infos: Iterable[NodeInfo]) -> bool:
     A `t` or an `addmm` is no such call: they are parts of a ``linear``.
     """
     operations = {info.node: info for info in infos if info.created.kind == "op" and not info.created.during[0]}
-    names = {node: info.op.name.lower() for node, info in operations.items()}
+    own_names = {node: info.op.name.lower() for node, info in operations.items()}
+    names = {node: ABBREVIATED.get(name, name) for node, name in own_names.items()}
     if any(name in DOCUMENTED or (name.startswith("_") and not name.startswith("__")) for name in names.values()):
         return False
     calls = [*source_calls(timeline, operations.values())]
