@@ -44,6 +44,13 @@ PLAIN = {
         program("self.heads = {'a': nn.Linear(4, 4), 'b': nn.Linear(4, 4)}  #!",
                 "x = self.heads['a'](x) + self.heads['b'](x)"),
         4, "dictionary", "nn.ModuleDict({"),
+    "blocks that have lists of their own": (
+        program("self.blocks = [Block() for _ in range(2)]  #!", EACH.replace("layers", "blocks")).replace(
+            "class Net(", "class Block(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        layers = [nn.Linear(4, 4)]\n        layers += [nn.ReLU(), nn.Linear(4, 4)]\n"
+            "        self.layers = nn.Sequential(*layers)\n    def forward(self, x):\n        return self.layers(x)\n"
+            "class Net("),
+        8, "list", "nn.ModuleList(["),
     "parameters": (
         program("self.scales = [nn.Parameter(torch.full((4,), 0.9)) for _ in range(2)]  #!",
                 "for scale in self.scales:\n    x = x * scale"),

@@ -79,7 +79,7 @@ def never_stepped(survey: Survey) -> Iterator[Finding]:
         if finding is None:
             continue
         is_parameter = survey.nodes[node].created.kind == "parameter"
-        container = plain_container(survey.timeline, finding.at, survey.timeline.info(node).name)
+        container = _container(survey.timeline, survey.timeline.info(node), finding.at)
         if container is None or not is_parameter or _has_optimizer(survey, container):
             yield finding
         else:
@@ -93,8 +93,14 @@ def _has_optimizer(survey: Survey, container: PlainContainer) -> bool:
     """Return whether an optimizer has an element of a container, or no parameter of a model at all."""
     infos = [survey.timeline.info(node) for node in survey.optimized]
     parameters = [info for info in infos if info.created.kind == "parameter"]
-    known = (plain_container(survey.timeline, innermost(info), info.name) for info in parameters)
+    known = (_container(survey.timeline, info, innermost(info)) for info in parameters)
     return not parameters or any(one is not None and one.text == container.text for one in known)
+
+
+def _container(timeline: Timeline, info: NodeInfo, at: Frame | None) -> PlainContainer | None:
+    """Return the list or dictionary that holds a parameter, or a module that a call made for it, if it has no name."""
+    lines = [at] if info.name else info.frames
+    return next((one for line in lines if (one := plain_container(timeline, line, info.name)) is not None), None)
 
 
 def _in_a_list(container: PlainContainer, findings: list[Finding]) -> Finding:
