@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from gviz.events import (
@@ -29,10 +30,14 @@ from gviz.explain.edit import (
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
 from gviz.explain.parameter_updates import (
+    Write,
+    is_unseen,
     write_place,
+    writer_of,
 )
 from gviz.explain.program_text import (
     receiver,
+    statement_at,
 )
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import ancestors, loses_tracking
@@ -80,8 +85,17 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
     holders: dict[int, int] = {}
     first: dict[int, _LeafGrad] = {}
     iterations: defaultdict[int, set[int]] = defaultdict(set)
+    written: set[int] = set()  # memory of results, not of parameters
+    of_parameters = {
+        output.storage
+        for record in survey.nodes.values()
+        if record.created.kind == "parameter"
+        for output in record.created.outputs
+    }
     for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten, DataSet):
         yield None
+        if isinstance(event, StorageWritten) and event.storage not in of_parameters:
+            written.add(event.storage)
         match event:
             case GradAccumulated(node=node, value=value) if node in survey.nodes:
                 leaf = leaves[node]
@@ -90,12 +104,21 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
                 else:
                     leaf.filled = seq
                 holders |= {out.storage: node for out in survey.nodes[node].created.outputs} if value is None else {}
-            case GradSet(node=node, how=how) if how in CLEARED or _is_used(leaves[node]):
+            case GradSet(node=node, how=how) if (
+                how in CLEARED or _is_used(leaves[node]) or _is_replaced(survey.timeline, event)
+            ):
                 leaves.pop(node, None)
             case GradSet():
                 pass  # scaled or clipped, before its step
             case _:
-                for node, leaf in [(node, leaves[node]) for node in _updated(event, holders) if node in leaves]:
+                updated = [node for node in _updated(event, holders) if node in leaves]
+                if (
+                    updated
+                    and isinstance(event, StorageWritten | DataSet)
+                    and _is_refreshed(survey.timeline, updated[0], event, written)
+                ):
+                    continue
+                for node, leaf in [(node, leaves[node]) for node in updated]:
                     if leaf.added > leaf.used:
                         first.setdefault(node, replace(leaf))
                         iterations[node].add(survey.timeline.iteration_at(leaf.added).index)
@@ -106,6 +129,48 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
 def _is_used(leaf: _LeafGrad) -> bool:
     """Return whether a step has used all of it: then a program that changes it knows about the old gradient."""
     return leaf.used > max(leaf.filled, leaf.added)
+
+
+def _is_replaced(timeline: Timeline, event: GradSet) -> bool:
+    """Return whether the program assigned another gradient, ``p.grad = g``, not a part of the old: ``p.grad / 2``."""
+    frames = timeline.stack(event.stack) if event.how == "assigned" else ()
+    source = statement_at(timeline, frames[0]) if frames else None
+    match source[1].node if source is not None else None:
+        case ast.Assign(targets=[ast.Attribute(attr="grad") as target], value=value):
+            old = ast.unparse(target)
+            return not any(isinstance(part, ast.Attribute) and ast.unparse(part) == old for part in ast.walk(value))
+    return False
+
+
+def _is_refreshed(timeline: Timeline, node: int, event: Write, written: Collection[int]) -> bool:
+    """Return whether a write computes a leaf only from itself and other parameters, as an average of a model does.
+
+    Such a write uses no gradient. Anything else that it reads may have been computed from one, and so may a result in
+    memory that was `written` to, such as a momentum.
+    """
+    writer = writer_of(event)
+    if is_unseen(timeline, node, writer):
+        return False
+    waiting, seen = [writer], {writer}
+    while waiting and len(seen) < _MOST_SOURCES:
+        for source, _ in timeline.info(waiting.pop()).created.inputs:
+            info = timeline.info(source) if source else None
+            if info is None:
+                return False
+            if source in seen or source == node or info.created.kind == "parameter":
+                continue
+            seen.add(source)
+            if info.created.kind == "op":
+                if any(output.storage in written for output in info.created.outputs):
+                    return False
+                waiting.append(source)
+            elif dict(info.created.attrs).get("number") is not True:
+                return False
+    return not waiting
+
+
+_MOST_SOURCES = 30
+"""The most operations of an update that are examined."""
 
 
 def _updated(event: Event, holders: dict[int, int]) -> Iterable[int]:

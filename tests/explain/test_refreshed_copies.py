@@ -1,0 +1,58 @@
+"""Gradients that stay where no step uses them: of an averaged copy, and those that the program replaces."""
+
+import pytest
+
+HEAD = """import copy
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+net = nn.Linear(3, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+average = copy.deepcopy(net)
+temperature = torch.ones(1, requires_grad=True)
+for i in range(4):
+    x, y = torch.randn(5, 3), torch.randn(5, 2)
+    STEP
+"""
+TRAIN = "opt.zero_grad()\nF.mse_loss(net(x), y).backward()\nopt.step()\n"
+ON_COPY = "moved = x.clone().requires_grad_()\nF.mse_loss(average(moved), y).backward()\n" + TRAIN
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+QUIET = {
+    "an average in place": ON_COPY
+    + "with torch.no_grad():\n    for p, q in zip(net.parameters(), average.parameters()):\n"
+    "        q.mul_(0.9).add_(p, alpha=0.1)",
+    "an average through data": ON_COPY + "for p, q in zip(net.parameters(), average.parameters()):\n"
+    "    q.data.copy_(0.9 * q.data + 0.1 * p.data)",
+    "a gradient that is replaced": "slope = torch.autograd.grad(F.mse_loss(net(x) * temperature, y), temperature)[0]\n"
+    "temperature.grad = slope\nto.step()\nopt.zero_grad()\nF.mse_loss(net(x) * temperature, y).backward()\nopt.step()",
+}
+SICK = {
+    "updates by hand": "F.mse_loss(net(x), y).backward()\nwith torch.no_grad():\n    for p in net.parameters():\n"
+    "        p.sub_(0.1 * p.grad)",
+    "momentum by hand": "F.mse_loss(net(x), y).backward()\nwith torch.no_grad():\n"
+    "    for p, v in zip(net.parameters(), speeds):\n        v.mul_(0.9).add_(p.grad)\n        p.sub_(v, alpha=0.1)",
+    "a gradient that is halved": "F.mse_loss(net(x), y).backward()\nfor p in net.parameters():\n"
+    "    p.grad = p.grad / 2\nopt.step()",
+}
+
+
+def kinds(step, engine, checks):
+    text = HEAD.replace("STEP", step.replace("\n", "\n    "))
+    text = text.replace("for i in", "to = torch.optim.SGD([temperature], lr=0.1)\nfor i in", 1)
+    text = text.replace("for i in", "speeds = [torch.zeros_like(p) for p in net.parameters()]\nfor i in", 1)
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    return {one.finding.kind for one in outcome.found}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", QUIET)
+def test_a_gradient_that_no_step_uses_may_stay(name, engine, checks):
+    assert "not-cleared" not in kinds(QUIET[name], engine, checks)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", SICK)
+def test_a_gradient_that_a_step_uses_again_is_found(name, engine, checks):
+    assert "not-cleared" in kinds(SICK[name], engine, checks)
