@@ -221,7 +221,7 @@ def _not_in_optimizer(
 
 def _model_without_optimizer(timeline: Timeline, info: NodeInfo, steps: Steps) -> str:
     """Return the variable of a parameter's model if no optimizer holds any parameter of it, as of a teacher."""
-    model, _, path = info.name.partition(".")
+    model, _, path = info.name.partition(".") if info.created.kind == "parameter" else ("", "", "")
     names = (timeline.info(node).name for node in steps.parameters)
     return model if path and model.isidentifier() and not any(name.partition(".")[0] == model for name in names) else ""
 
