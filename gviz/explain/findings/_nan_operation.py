@@ -305,7 +305,7 @@ _NOTABLE = 1e-3
 _MOST_STEPS = 20
 
 
-class UndefinedStep(NamedTuple):
+class _UndefinedStep(NamedTuple):
     """An operation of a call that is not defined at an input of the call: in words, what to write, and the edit."""
 
     words: str
@@ -313,7 +313,7 @@ class UndefinedStep(NamedTuple):
     edit: Edit | None
 
 
-def undefined_step(timeline: Timeline, node: int) -> UndefinedStep | None:
+def undefined_step(timeline: Timeline, node: int) -> _UndefinedStep | None:
     """Return the operation that made nan of a negative input of the call that a node belongs to.
 
     ``kl_div(probabilities, log_probabilities)`` takes the logarithm of its second argument, the target.
@@ -332,9 +332,9 @@ def undefined_step(timeline: Timeline, node: int) -> UndefinedStep | None:
             kind = "logarithm" if op in _LOGARITHMS else "square root"
             words = f"it takes the {kind} of {operand.name}, which goes down to {number(stats.min)}"
             if call == "kl_div":
-                return UndefinedStep(words, *_kl_fix(timeline, at, steps, operand.node))
+                return _UndefinedStep(words, *_kl_fix(timeline, at, steps, operand.node))
             if end.op.call:
-                return UndefinedStep(words, f"keep {operand.name} above {number(_DEFINED_FROM[op])}", None)
+                return _UndefinedStep(words, f"keep {operand.name} above {number(_DEFINED_FROM[op])}", None)
     return None
 
 

@@ -303,7 +303,7 @@ class _Search:
         before, update = again[0]
         record, writer = update.record, update.first
         at, write = survey.at(record), survey.at(writer)
-        copy = read_as_copy(timeline, write)
+        copy = _read_as_copy(timeline, write)
         is_one = before.record is record
         text = titled("{} changes data that it has changed in an earlier iteration", label(timeline, writer.node))
         if is_one:
@@ -354,7 +354,7 @@ def _is_uniform(value: Value) -> bool:
 # What the text of the program says
 
 
-def read_as_copy(timeline: Timeline, at: Frame | None) -> tuple[Frame, Edit | None] | None:
+def _read_as_copy(timeline: Timeline, at: Frame | None) -> tuple[Frame, Edit | None] | None:
     """Return the line that reads what a line writes to in place, and the edit that reads a copy instead.
 
     The variable must be assigned in the same loop or function: ``img = torch.from_numpy(a[i])`` gets ``.clone()``. A

@@ -27,7 +27,7 @@ def lone_text_conditions(survey: Survey) -> Iterator[Finding]:
     Python takes ``"conv" or "head" in name`` for ``"conv" or ("head" in name)``, and a text is true unless it is empty.
     Only the text of the program shows it; whether the line ran is not known.
     """
-    for one in lone_texts(survey.timeline):
+    for one in _lone_texts(survey.timeline):
         if not is_of_library(one.at.path):
             text = titled(_title(one), shown(one.word))
             means = f"Python takes {shown(one.word)} by itself, and it is always true"
@@ -36,7 +36,7 @@ def lone_text_conditions(survey: Survey) -> Iterator[Finding]:
             yield Finding("constant-condition", text, 0, 0, (part,), fix, one.at, edit=one.edit)
 
 
-def _title(one: LoneText) -> str:
+def _title(one: _LoneText) -> str:
     if not one.is_true:
         return "{} has no effect in this condition: it is compared with nothing"
     return f"this {'condition' if one.whole else 'part of a condition'} is always true: {{}} is compared with nothing"
@@ -46,7 +46,7 @@ def _title(one: LoneText) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class LoneText:
+class _LoneText:
     """A text that stands alone in a condition, as in ``if "conv" or "head" in name``, and the edit that compares it.
 
     It makes the operands of ``or`` at a frame true, which are the `whole` condition or a part of it. After ``and`` it
@@ -62,7 +62,7 @@ class LoneText:
     edit: Edit | None
 
 
-def lone_texts(timeline: Timeline) -> Iterator[LoneText]:
+def _lone_texts(timeline: Timeline) -> Iterator[_LoneText]:
     """Yield the texts that stand alone in the conditions of a program around writes to parameters.
 
     A condition counts if its block calls a function such as ``zeros_`` or sets ``requires_grad`` or ``data``, or if it
@@ -77,7 +77,7 @@ def lone_texts(timeline: Timeline) -> Iterator[LoneText]:
                     part, word, is_true, edit = found
                     first, last = part.lineno, part.end_lineno or part.lineno
                     at = Frame(path, "", first, last, part.col_offset, part.end_col_offset or -1)
-                    yield LoneText(at, word, is_true, part is test, others, edit)
+                    yield _LoneText(at, word, is_true, part is test, others, edit)
 
 
 def _conditions(one: Statement) -> Iterator[tuple[ast.expr, bool]]:

@@ -35,7 +35,7 @@ _FEWEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterCopy:
+class _ParameterCopy:
     """A parameter with the numbers of another, its `original`, or computed from them, since event `seq`."""
 
     original: int
@@ -44,13 +44,13 @@ class ParameterCopy:
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterCopies:
+class _ParameterCopies:
     """The parameters that began as copies of those of an idle optimizer (`held`), by node.
 
     `siblings` are the leaves that the same calls made: a bias of a single number, for example.
     """
 
-    of: Mapping[int, ParameterCopy]
+    of: Mapping[int, _ParameterCopy]
     siblings: frozenset[int]
     held: frozenset[int]
 
@@ -58,20 +58,20 @@ class ParameterCopies:
         return node in self.of or node in self.siblings or (bool(self.of) and node in self.held)
 
 
-def parameter_copies(timeline: Timeline, n: int) -> ParameterCopies:
+def parameter_copies(timeline: Timeline, n: int) -> _ParameterCopies:
     """Return the copies of parameters that got a gradient by event `n`, while the step of the originals found none."""
     return timeline.once(_parameter_copies, n)
 
 
-def _parameter_copies(timeline: Timeline, n: int) -> ParameterCopies:
+def _parameter_copies(timeline: Timeline, n: int) -> _ParameterCopies:
     held = _without_gradient(timeline, n)
     if not held:
-        return ParameterCopies({}, frozenset(), frozenset())
+        return _ParameterCopies({}, frozenset(), frozenset())
     by_numbers = {numbers: node for node in held if (numbers := _numbers(timeline.memory_value(node, 0, n)))}
     leaves = {event.node for _, event in timeline.select((GradAccumulated,), 1, n + 1)} - held
     infos = {node: timeline.info(node) for node in leaves if node in timeline.nodes}
     steps = _steps(timeline, n) if infos else {}
-    found: dict[int, ParameterCopy] = {}
+    found: dict[int, _ParameterCopy] = {}
     storages: dict[int, int] = {}
     for node, info in infos.items():
         created = info.created
@@ -79,20 +79,20 @@ def _parameter_copies(timeline: Timeline, n: int) -> ParameterCopies:
         if created.kind == "op":
             continue
         if (numbers := _numbers(created.first_value)) in by_numbers and numbers is not None:
-            found[node] = ParameterCopy(by_numbers[numbers], info.born)
+            found[node] = _ParameterCopy(by_numbers[numbers], info.born)
         elif numbers in steps and numbers is not None and created.first_value is not None:
             source = _updated(timeline, steps[numbers], created.first_value.shape, held)
             if source and steps[numbers] < node:
-                found[node] = ParameterCopy(source, info.born, is_computed=True)
+                found[node] = _ParameterCopy(source, info.born, is_computed=True)
     for seq, node, value in _written(timeline, storages, n) if by_numbers else ():
         numbers = _numbers(value) if node in infos and node not in found else None
         if numbers in by_numbers and numbers is not None and infos[node].created.kind != "op":
-            found[node] = ParameterCopy(by_numbers[numbers], seq)
+            found[node] = _ParameterCopy(by_numbers[numbers], seq)
     if 2 * len({copied.original for copied in found.values()}) <= len(by_numbers):
         found = {}  # some layers were replaced, and not the model
     stacks = {infos[node].created.stack for node in found} - {0}
     siblings = {node for node, info in infos.items() if info.created.stack in stacks and info.created.kind != "op"}
-    return ParameterCopies(found, frozenset(siblings), held)
+    return _ParameterCopies(found, frozenset(siblings), held)
 
 
 def _written(timeline: Timeline, storages: Mapping[int, int], n: int) -> Iterator[tuple[int, int, Value]]:
@@ -210,7 +210,7 @@ def gradients_of_copies(survey: Survey) -> Iterator[Finding | None]:
         yield _finding(survey, copies, [node for node, _ in each], each[0][1])
 
 
-def _line_of_copy(timeline: Timeline, node: int, copied: ParameterCopy) -> Frame | None:
+def _line_of_copy(timeline: Timeline, node: int, copied: _ParameterCopy) -> Frame | None:
     """Return the line that gave a leaf the numbers of another: that wrote to it, that copied, or that made it."""
     event, info = timeline.event(copied.seq), timeline.info(node)
     if isinstance(event, Write):
@@ -233,7 +233,7 @@ def _line_of_copy(timeline: Timeline, node: int, copied: ParameterCopy) -> Frame
 _COPYING = ("deepcopy", "load_state_dict", "vector_to_parameters")
 
 
-def _finding(survey: Survey, copies: ParameterCopies, nodes: list[int], at: Frame) -> Finding:
+def _finding(survey: Survey, copies: _ParameterCopies, nodes: list[int], at: Frame) -> Finding:
     timeline, node, copied = survey.timeline, nodes[0], copies.of[nodes[0]]
     steps = [(seq, one) for seq, one in survey.select(OptimizerStepped) if copied.original in one.skipped]
     seq, step = steps[-1]

@@ -39,7 +39,7 @@ def mixed_rows(survey: Survey) -> Iterator[Finding | None]:
         order, is_certain = _meant_order(source.shape, record.shape), False
         if not order:
             order, is_certain = _order_for_classes(survey, record, source)
-        edit = as_permuted(survey.timeline, survey.at(record), order) if order else None
+        edit = _as_permuted(survey.timeline, survey.at(record), order) if order else None
         if edit is not None:
             seen.add(record.created.stack)
             yield replace(_mixed_finding(survey, record, source, order, edit), suspected=not is_certain)
@@ -416,7 +416,7 @@ def _line_of_layer(survey: Survey, scope: ScopeEntered) -> Frame | None:
 # What the text of the program says
 
 
-def as_permuted(timeline: Timeline, at: Frame | None, order: tuple[int, ...]) -> Edit | None:
+def _as_permuted(timeline: Timeline, at: Frame | None, order: tuple[int, ...]) -> Edit | None:
     """Replace ``h.view(n, -1)`` with ``h.transpose(0, 1).reshape(n, -1)``, for any order of dimensions.
 
     A function of a module, such as ``torch.reshape(h, (n, -1))``, gets another first argument.

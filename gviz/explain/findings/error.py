@@ -286,7 +286,7 @@ _MEANINGS = (
         r"must be tuple of ints, ?but (?:got|found element of type) float",
         "a size is a float: / always returns a float",
         "use // instead of /",
-        lambda failure: with_floor_division(failure.timeline, failure.at),
+        lambda failure: _with_floor_division(failure.timeline, failure.at),
     ),
     _Meaning(
         r"Only Tensors of floating point and complex dtype can require gradients",
@@ -323,7 +323,7 @@ _MEANINGS = (
 
 def explain_other(failure: Failure) -> Finding:
     """Return the finding about any other error: its message, with the cause and the fix if they are known."""
-    if name := number_called(failure):
+    if name := _number_called(failure):
         return _on_a_number(failure, name)
     for pattern, explain in _EXPLANATIONS:
         if failure.says(pattern) and (finding := explain(failure)) is not None:
@@ -368,7 +368,7 @@ def _of_nothing(failure: Failure) -> Finding | None:
 
 def _of_loss_class(failure: Failure) -> Finding | None:
     """Return the finding about tensors that were passed to the class of a loss, which expects options."""
-    edit = with_loss_made_first(failure.timeline, failure.at)
+    edit = _with_loss_made_first(failure.timeline, failure.at)
     if edit is None:
         return None
     text = "the class of a loss expects options; its instance expects the tensors"
@@ -379,7 +379,7 @@ def _of_loss_class(failure: Failure) -> Finding | None:
 
 def _of_model_for_optimizer(failure: Failure) -> Finding | None:
     """Return the finding about a model in place of its parameters; None if another object is not iterable."""
-    edit = with_parameters(failure.timeline, failure.at)
+    edit = _with_parameters(failure.timeline, failure.at)
     if edit is None:
         return None
     part = Finding("message", failure.quoted, failure.seq)
@@ -451,7 +451,7 @@ def _keys(message: str, word: str) -> list[str]:
 def _on_a_number(failure: Failure, name: str) -> Finding:
     """Return the finding about ``backward`` of a number, with the line that converted it from a tensor."""
     text = titled("backward was called on {}, which is a number, not a tensor", name)
-    conversion = conversion_line(failure, name)
+    conversion = _conversion_line(failure, name)
     parts = (Finding("made-number", f"it became a number at {conversion}", failure.seq),) if conversion else ()
     fix = f"call backward() on the tensor, and give the number another name: {name}.backward(); value = {name}.item()"
     return Finding("failed", text, failure.seq, 0, parts, fix, failure.at)
@@ -645,7 +645,7 @@ def _of_copied_graph(failure: Failure) -> Finding:
         text = titled(f"{{}} has a graph, so it cannot be {verb}", label(timeline, itself.node))
         part = Finding("held", f"made by {label_at(timeline, itself.node)}", itself.born, itself.node)
         fix = f"use {copied}.detach().clone(): a copy has no part in the graph"
-        edit = detached_copy(timeline, at, copied)
+        edit = _detached_copy(timeline, at, copied)
         return Finding("failed", text, failure.seq, itself.node, (part,), fix, at, edit=edit)
     stored = list(_stored_results(failure, at, alive, copied)) or list(_stored_by_hooks(timeline))
     if not stored:
@@ -658,7 +658,7 @@ def _of_copied_graph(failure: Failure) -> Finding:
     more = [_so_does(failure, one.store) for one in others[:_MOST_KEYS]]
     name = info.name if info is not None else ""
     fix = first.store.how or (f"store {name}.detach()" if name.isidentifier() else "detach() what is stored")
-    edit = stored_detached(timeline, stored)
+    edit = _stored_detached(timeline, stored)
     if info is None:
         fix, edit = f"{fix}; or set {place} to None before the copy, if a loss needs its graph", None
     elif any(one.is_used for one in stored):
@@ -777,7 +777,7 @@ def _of_old_norm(failure: Failure, at: Frame | None, verb: str) -> Finding:
 _CONVERSION = r"\.item\(\)|\.tolist\(\)|\.numpy\(\)|\bfloat\(|\bint\("
 
 
-def number_called(failure: Failure) -> str:
+def _number_called(failure: Failure) -> str:
     """Return the variable whose ``backward`` was called although it is a number; empty for any other error."""
     if not re.match(r"'(float|int|list|numpy\.\w+)' object has no attribute 'backward'", failure.message):
         return ""
@@ -785,7 +785,7 @@ def number_called(failure: Failure) -> str:
     return called[1] if called else ""
 
 
-def conversion_line(failure: Failure, name: str) -> str:
+def _conversion_line(failure: Failure, name: str) -> str:
     """Return the last line before the error that assigns a number to a name; empty if there is none.
 
     For example ``train.py:9: loss = loss.item()``.
@@ -826,7 +826,7 @@ _EXPLANATIONS: tuple[tuple[str, Callable[[Failure], Finding | None]], ...] = (
 # What the text of the program says
 
 
-def with_floor_division(timeline: Timeline, at: Frame | None) -> Edit | None:
+def _with_floor_division(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``n / 2`` with ``n // 2`` among the arguments of a statement."""
 
     def change(text: ProgramText) -> Change:
@@ -843,7 +843,7 @@ def with_floor_division(timeline: Timeline, at: Frame | None) -> Edit | None:
     return rewritten(timeline, at, change)
 
 
-def with_parameters(timeline: Timeline, at: Frame | None) -> Edit | None:
+def _with_parameters(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Append ``.parameters()`` to the first argument of an optimizer."""
 
     def change(text: ProgramText) -> Change:
@@ -860,7 +860,7 @@ def with_parameters(timeline: Timeline, at: Frame | None) -> Edit | None:
     return rewritten(timeline, at, change)
 
 
-def with_loss_made_first(timeline: Timeline, at: Frame | None) -> Edit | None:
+def _with_loss_made_first(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``nn.MSELoss(x, y)``, whose arguments are options, with ``nn.MSELoss()(x, y)``."""
 
     def change(text: ProgramText) -> Change:
@@ -875,7 +875,7 @@ def with_loss_made_first(timeline: Timeline, at: Frame | None) -> Edit | None:
     return rewritten(timeline, at, change)
 
 
-def detached_copy(timeline: Timeline, at: Frame | None, name: str) -> Edit | None:
+def _detached_copy(timeline: Timeline, at: Frame | None, name: str) -> Edit | None:
     """Replace ``copy.deepcopy(z)`` with ``z.detach().clone()``."""
 
     def change(text: ProgramText) -> Change:
@@ -890,7 +890,7 @@ def detached_copy(timeline: Timeline, at: Frame | None, name: str) -> Edit | Non
     return rewritten(timeline, at, change)
 
 
-def stored_detached(timeline: Timeline, stored: Sequence[_Stored]) -> Edit | None:
+def _stored_detached(timeline: Timeline, stored: Sequence[_Stored]) -> Edit | None:
     """Replace ``self.h = h`` with ``self.h = h.detach()`` at all lines of one file, if all are such."""
     changes = list[tuple[ast.expr, str]]()
     texts = list[ProgramText]()

@@ -88,7 +88,7 @@ def _clipped_unseen(survey: Survey) -> Iterator[Finding]:
     lines = {(at.path, at.line) for stack in active for at in timeline.stack(stack)[:1]} | warned
     steps = {event.stack: seq for seq, event in survey.select(OptimizerStepped) if event.parameters}
     for stack, seq in steps.items():
-        for at in calls_in_block(timeline, next(iter(timeline.stack(stack)), None), *_CLIPPING):
+        for at in _calls_in_block(timeline, next(iter(timeline.stack(stack)), None), *_CLIPPING):
             read = generator_read(timeline, at) if (at.path, at.line) not in lines else None
             if read is None or read.first is None:
                 continue
@@ -265,7 +265,7 @@ def _passes(timeline: Timeline, start: int, end: int) -> list[tuple[int, Backwar
 # What the text of the program says
 
 
-def calls_in_block(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[Frame]:
+def _calls_in_block(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[Frame]:
     """Yield the lines that only call one of these functions, in the block of the statement at a frame."""
     source = statement_at(timeline, at)
     if source is None or at is None:

@@ -190,7 +190,7 @@ def _hooks_again(survey: Survey) -> Iterator[Finding | None]:
         fix = "register it once, in __init__ or before the loop, or remove() the handle after each pass"
         numbers = (Number("hooks", len(runs), last),)
         at = frames[0] if frames else None
-        edit = done_once(timeline, at) if grows else None
+        edit = _done_once(timeline, at) if grows else None
         yield Finding("changed-by-hook", text, last, node, (often,), fix, at, numbers, suspected=not grows, edit=edit)
 
 
@@ -200,7 +200,7 @@ def _earlier_passes(
     """Yield the value before the last pass, split by pass if that is known."""
     passes = [(n, event.part, event.pass_nr) for n, event in added]
     for n, part, pass_nr in passes or [(before.event, before.before, before.since)]:
-        since = f", from {pass_words(timeline, pass_nr)}" if pass_nr else ""
+        since = f", from {_pass_words(timeline, pass_nr)}" if pass_nr else ""
         had = f"{grad(part)} was there before{since}, and nothing has cleared it"
         yield with_agreement(timeline, Finding("accumulated", had, n, node), part, total)
 
@@ -218,7 +218,7 @@ def _further_passes(timeline: Timeline, node: int, earlier: Sequence[Added]) -> 
     texts = ", ".join(f"{share(event.part, _ROOM)} in pass {event.pass_nr}" for _, event in last[:FEW_PASSES])
     text = f"before it {texts}, and {len(earlier) - FEW_PASSES:,} more passes"
     parts = [
-        Finding("accumulated", f"{share(event.part, _ROOM)} from {pass_words(timeline, event.pass_nr)}", n, node)
+        Finding("accumulated", f"{share(event.part, _ROOM)} from {_pass_words(timeline, event.pass_nr)}", n, node)
         for n, event in last
     ]
     if len(earlier) > MOST_PASSES:
@@ -226,7 +226,7 @@ def _further_passes(timeline: Timeline, node: int, earlier: Sequence[Added]) -> 
     return Finding("earlier", text, last[0][0], node, tuple(parts))
 
 
-def pass_words(timeline: Timeline, pass_nr: int) -> str:
+def _pass_words(timeline: Timeline, pass_nr: int) -> str:
     """Return ``backward pass 1 of #7 loss = mean at train.py:9``."""
     started = pass_started(timeline, pass_nr)
     roots = started.roots if started is not None else ()
@@ -261,7 +261,7 @@ def _later_pass(question: Question) -> int:
 def _not_yet(question: Question, pass_nr: int) -> str:
     """Return what has arrived from a pass that has not added it, and why it has not."""
     timeline, parts = question.timeline, question.output.parts
-    which = pass_words(timeline, pass_nr)
+    which = _pass_words(timeline, pass_nr)
     arrived = f"{grad(question.output.incoming)} has arrived in {which}"
     ends = timeline.select((BackwardFinished,), start_of_pass(timeline, pass_nr), question.moment.n + 1)
     end = next((event for _, event in ends if event.pass_nr == pass_nr), None)
@@ -333,7 +333,7 @@ def _before_writes(question: Question, filled: int) -> Iterator[Finding]:
 # What the text of the program says
 
 
-def done_once(timeline: Timeline, at: Frame | None) -> Edit | None:
+def _done_once(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Move a statement out of a training loop, before it, or out of a method to the end of ``__init__``.
 
     A ``for`` loop with only this statement moves as a whole. Nothing moves that reads what the loop or method computes.

@@ -244,7 +244,7 @@ _MOST_COMPUTED = 50
 _MOST_ELEMENTS = 1 << 16
 
 
-def changed_unseen(survey: Survey) -> Iterator[Finding | None]:
+def _changed_unseen(survey: Survey) -> Iterator[Finding | None]:
     """Yield writes through an array that shares the memory of a result: a later operation used other numbers."""
     timeline, tried = survey.timeline, 0
     for alias in survey.nodes.values():
@@ -291,7 +291,7 @@ def _unseen_finding(survey: Survey, alias: NodeRecord, source: NodeRecord, recor
 
 def changed_through_data(survey: Survey) -> Iterator[Finding | None]:
     """Yield writes through ``.data`` or an array to a tensor that an operation has saved, before its rule ran."""
-    yield from changed_unseen(survey)
+    yield from _changed_unseen(survey)
     tracked = {  # only tracked tensors: a layer updates its running statistics in this way
         record.node
         for record in survey.nodes.values()
@@ -411,7 +411,7 @@ def lost_writes(survey: Survey) -> Iterator[Finding | None]:
         at, origin = survey.at(writer), survey.at(owner)
         if at is None or origin is None or (at.path, at.line) != (origin.path, origin.line):
             continue
-        if discards_result(timeline, at) and not _is_used_later(survey, event.storage, at):
+        if _discards_result(timeline, at) and not _is_used_later(survey, event.storage, at):
             seen.add(writer.created.stack)
             yield _lost_finding(survey, seq, writer, owner)
 
@@ -491,7 +491,7 @@ def written_by_hook(survey: Survey) -> Iterator[Finding | None]:
         yield Finding("written-by-hook", text, write, ran.node, (part,), fix, at, edit=edit)
 
 
-def _written_inside(survey: Survey, ran: HookRan, start: int, end: int) -> tuple[int, Frame, FunctionText] | None:
+def _written_inside(survey: Survey, ran: HookRan, start: int, end: int) -> tuple[int, Frame, _FunctionText] | None:
     """Return the first write to the memory of a leaf by its hook between two events, with its line and the hook."""
     record, timeline = survey.nodes.get(ran.node), survey.timeline
     storages = {output.storage for output in record.created.outputs} if record is not None else set()
@@ -500,7 +500,7 @@ def _written_inside(survey: Survey, ran: HookRan, start: int, end: int) -> tuple
         at = survey.at(writer) if writer is not None and writer.created.kind == "op" else None
         if writer is None or at is None:
             continue
-        functions = (function_around(timeline, frame, ran.name) for frame in timeline.stack(writer.created.stack))
+        functions = (_function_around(timeline, frame, ran.name) for frame in timeline.stack(writer.created.stack))
         function = next((one for one in functions if one is not None), None)
         if function is not None:
             return seq, at, function
@@ -625,7 +625,7 @@ def _read_again(
     place = next((n for n, (call, used) in enumerate(zip(calls, uses, strict=False)) if call != used), None)
     if place is None or (earlier[: place + 1] == calls[: place + 1] and not survey.scopes.get(record.created.scope)):
         return None
-    name = argument_read_later(survey.timeline, calls[place], uses[place])
+    name = _argument_read_later(survey.timeline, calls[place], uses[place])
     return (name, calls[place], uses[place]) if name else None
 
 
@@ -660,7 +660,7 @@ def _overwritten_finding(
         part_call = [one for one in _calls_around(survey, record) if one not in around][-1]
         path = scope.name.removeprefix(survey.scopes[part_call].name).strip(".")
         fix = f"make the {shown(scope.kind)} {shown(scope.name)} without inplace=True"
-        made = made_in_place(timeline, call, path.split(".") if path else [], scope.kind)
+        made = _made_in_place(timeline, call, path.split(".") if path else [], scope.kind)
         if made is not None:
             at, edit = made
     else:
@@ -737,7 +737,7 @@ def indices_added(timeline: Timeline, at: Frame | None) -> Edit | None:
     return None
 
 
-def made_in_place(timeline: Timeline, call: Frame, path: Sequence[str], kind: str) -> tuple[Frame, Edit | None] | None:
+def _made_in_place(timeline: Timeline, call: Frame, path: Sequence[str], kind: str) -> tuple[Frame, Edit | None] | None:
     """Return where a class makes a module with ``inplace=True``, and the edit that leaves it out.
 
     The class is the one whose method makes the call ``self.conv(x)``, and the module has the `path` in ``self.conv``.
@@ -783,7 +783,7 @@ def _paired(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]
 # What the text of the program says
 
 
-def discards_result(timeline: Timeline, at: Frame | None) -> bool:
+def _discards_result(timeline: Timeline, at: Frame | None) -> bool:
     """Return whether a statement only writes to something: ``x[rows].zero_()``, ``x[rows][0] = 1``, ``init.zeros_(x)``.
 
     No variable has its result.
@@ -798,14 +798,14 @@ def discards_result(timeline: Timeline, at: Frame | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionText:
+class _FunctionText:
     """The text of a function, and its first parameter; that of a method is the one after ``self``."""
 
     text: str
     parameter: str
 
 
-def function_around(timeline: Timeline, at: Frame | None, name: str) -> FunctionText | None:
+def _function_around(timeline: Timeline, at: Frame | None, name: str) -> _FunctionText | None:
     """Return the function with this name, or the lambda, in which a frame is; None if it is in no such function."""
     text = program_text(timeline, at)
     if text is None or at is None:
@@ -818,7 +818,7 @@ def function_around(timeline: Timeline, at: Frame | None, name: str) -> Function
         if known == last and _is_inside(part, at):
             names = [one.arg for one in (*part.args.posonlyargs, *part.args.args)]
             is_method = names[:1] in (["self"], ["cls"])
-            return FunctionText(text.segment(part), next(iter(names[is_method:]), ""))
+            return _FunctionText(text.segment(part), next(iter(names[is_method:]), ""))
     return None
 
 
@@ -829,7 +829,7 @@ def _is_inside(part: ast.expr | ast.stmt, at: Frame) -> bool:
     return start <= here <= end
 
 
-def argument_read_later(timeline: Timeline, call: Frame, use: Frame) -> str:
+def _argument_read_later(timeline: Timeline, call: Frame, use: Frame) -> str:
     """Return the variable that is an argument of a call and that a later expression of the function reads; else empty.
 
     ``skip = x`` is another name of it. A result without a name, as of ``relu(x)`` on a line of its own, is that of a

@@ -96,7 +96,7 @@ def _kept_finding(survey: Survey, roots: list[NodeRecord], alive: list[NodeRecor
     at, edit = kept if kept is not None else (_chained_at(survey, roots) or innermost(info), None)
     if kept is None and roots[-2].node in ancestors(timeline, last.node):  # a state that goes on: h = cell(x, h)
         at, fix = innermost(info), "detach() the result of the iteration before, so that backward ends there"
-        edit = wrapped(timeline, at, info.name, ".detach()") if is_read_once(timeline, at, info.name) else None
+        edit = wrapped(timeline, at, info.name, ".detach()") if _is_read_once(timeline, at, info.name) else None
     return Finding("graphs-kept", text, last.seq, last.node, parts, fix, at, numbers, edit=edit)
 
 
@@ -195,7 +195,7 @@ def kept_by(timeline: Timeline, at: Frame | None, names: Sequence[str]) -> tuple
 # What the text of the program says
 
 
-def is_read_once(timeline: Timeline, at: Frame | None, name: str) -> bool:
+def _is_read_once(timeline: Timeline, at: Frame | None, name: str) -> bool:
     """Return whether a line sets only this name, and reads it in one place: ``h = cell(x, h)``."""
     source = statement_at(timeline, at)
     if source is None or target_of(timeline, at) != name:

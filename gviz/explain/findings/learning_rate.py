@@ -259,7 +259,7 @@ def _schedule_of(timeline: Timeline, one: _Rates) -> tuple[Frame | None, str, Ed
         return multiplied
     calls = [(name, line) for file in files for name in names for line in called_lines(timeline, file, name)]
     if len(calls) != 1:
-        lines = [line for file in files for line in rates_set(timeline, file)]
+        lines = [line for file in files for line in _rates_set(timeline, file)]
         return (lines if len(lines) == 1 else [*frames[:1], None])[0], _STOPPED, None
     name, at = calls[0]
     changes = [place for place, (was, rate) in enumerate(pairwise(one.rates), 1) if was != rate]
@@ -331,7 +331,7 @@ def _metric(text: ProgramText, call: ast.Call, schedule: str) -> str:
 # What the text of the program says
 
 
-def rates_set(timeline: Timeline, at: Frame | None) -> Iterator[Frame]:
+def _rates_set(timeline: Timeline, at: Frame | None) -> Iterator[Frame]:
     """Yield the lines of the program that set a learning rate: ``group["lr"] = 0.1 * rate``."""
     text = program_text(timeline, at)
     if text is None or at is None:

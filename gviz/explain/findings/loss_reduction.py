@@ -201,14 +201,14 @@ def _masked_mean_finding(
     fix = f".sum() / {divisor} instead of .mean()"
     at = innermost(timeline.info(record.node))
     is_factor = next(survey.sources(record), record).op == "mul" and mask.shape == loss.shape
-    edit = divided_by_mask(timeline, at, name) if is_factor and name.isidentifier() else None
+    edit = _divided_by_mask(timeline, at, name) if is_factor and name.isidentifier() else None
     return Finding("masked-mean", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)
 
 
 # What the text of the program says
 
 
-def divided_by_mask(timeline: Timeline, at: Frame | None, mask: str) -> Edit | None:
+def _divided_by_mask(timeline: Timeline, at: Frame | None, mask: str) -> Edit | None:
     """Replace ``(loss * mask).mean()`` with ``((loss * mask).sum() / mask.sum())``."""
 
     def change(text: ProgramText) -> Change:

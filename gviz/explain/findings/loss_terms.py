@@ -312,7 +312,7 @@ def _collapse_finding(survey: Survey, mean: _Share, total: _Share) -> Finding | 
     if first.shape:
         edit = renamed_call(timeline, at, "mean", "sum") if function == "mean" else None
     elif function == "mean" or function in _LOSSES:
-        edit = summed_rows(timeline, at, function)
+        edit = _summed_rows(timeline, at, function)
     fix = "the sum of each row in both, then the mean of the rows; or divide the divergence by the elements of a row"
     numbers = (Number("times", pixels, first.seq),)
     return Finding("mean-and-sum", text, first.seq, first.node, parts, fix, at, numbers, suspected=True, edit=edit)
@@ -321,7 +321,7 @@ def _collapse_finding(survey: Survey, mean: _Share, total: _Share) -> Finding | 
 # What the text of the program says
 
 
-def summed_rows(timeline: Timeline, at: Frame | None, function: str) -> Edit | None:
+def _summed_rows(timeline: Timeline, at: Frame | None, function: str) -> Edit | None:
     """Replace the mean of a loss with that of the sums of rows: ``F.mse_loss(y, x, reduction="sum") / len(y)``.
 
     A method ``e.mean()`` becomes ``e.flatten(1).sum(1).mean()``.

@@ -41,15 +41,15 @@ def lost_updates(survey: Survey) -> Iterator[Finding | None]:
 
     Limits. Lines that also write in place are left out, and so are results in a list or a dictionary.
     """
-    of_statements: defaultdict[LostAssignment, list[NodeRecord]] = defaultdict(list)
-    known: dict[int, LostAssignment | None] = {}
+    of_statements: defaultdict[_LostAssignment, list[NodeRecord]] = defaultdict(list)
+    known: dict[int, _LostAssignment | None] = {}
     for record in survey.nodes.values():
         created = record.created
         if created.kind != "op" or created.during[0]:
             continue
         if created.stack not in known:
             yield None
-            known[created.stack] = lost_assignment(survey.timeline, survey.at(record))
+            known[created.stack] = _lost_assignment(survey.timeline, survey.at(record))
         if (statement := known[created.stack]) is not None:
             of_statements[statement].append(record)
     owners = _owners(survey) if of_statements else {}
@@ -58,7 +58,7 @@ def lost_updates(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _lost_update(
-    survey: Survey, statement: LostAssignment, records: list[NodeRecord], owners: dict[int, NodeRecord]
+    survey: Survey, statement: _LostAssignment, records: list[NodeRecord], owners: dict[int, NodeRecord]
 ) -> Finding | None:
     timeline, ours = survey.timeline, {record.node: record for record in records}
     users = {node: timeline.nodes.users(node) for node in ours}
@@ -121,7 +121,7 @@ def _source(
 
 
 @dataclass(frozen=True, slots=True)
-class LostAssignment:
+class _LostAssignment:
     """An assignment to the variable of a loop that nothing reads afterwards, and whether its value reads the variable.
 
     `at` is its first line, and `value` the text of the value on one line.
@@ -139,7 +139,7 @@ _IN_VAIN = ("requires_grad_", "retain_grad", "detach_", "zero_")
 """Methods that only change the tensor, or the ``.grad`` of the tensor, that is lost."""
 
 
-def lost_assignment(timeline: Timeline, at: Frame | None) -> LostAssignment | None:
+def _lost_assignment(timeline: Timeline, at: Frame | None) -> _LostAssignment | None:
     """Return the assignment on a line that only replaces the variable of the loop around it: ``p = p - lr * p.grad``.
 
     Its value reads the variable, or the loop goes through the parameters of a model.
@@ -175,7 +175,7 @@ def lost_assignment(timeline: Timeline, at: Frame | None) -> LostAssignment | No
         return None
     is_short = value.lineno == value.end_lineno
     written = text.segment(value) if is_short else ast.unparse(value)
-    return LostAssignment(frame_of(at, one.first, text), name, written, reads_itself)
+    return _LostAssignment(frame_of(at, one.first, text), name, written, reads_itself)
 
 
 _Position = tuple[float, int]

@@ -344,7 +344,7 @@ def _wrong_size(
 ) -> _Mismatch:
     """Return the mismatch of a module that expects `old` features or channels (the `noun`), but gets `new` ones."""
     timeline, at = failure.timeline, layer.at
-    edit = with_size(timeline, at, layer.kind, old, new)
+    edit = _with_size(timeline, at, layer.kind, old, new)
     line = f" ({file_line(at.path, at.line)})" if at is not None else ""
     fix = f"let {shown(layer.kind)} expect {_count(new, noun)} instead of {old}{line}, or pass it an input with {old}"
     return _Mismatch(
@@ -572,7 +572,7 @@ def _embedding_index(failure: Failure, match: re.Match[str]) -> _Mismatch | None
         fix = f"use indices from 0 to {rows - 1}: an embedding does not count from the end"
         return _Mismatch(title, (name, _name(indices)), fix, None, (indices, weight))
     fix = f"use {index + 1} rows, or indices below {rows}"
-    edit = with_size(failure.timeline, innermost(weight), "Embedding", rows, index + 1) if layer is not None else None
+    edit = _with_size(failure.timeline, innermost(weight), "Embedding", rows, index + 1) if layer is not None else None
     return _Mismatch(title, (name, _name(indices)), fix, edit, (indices, weight))
 
 
@@ -949,7 +949,7 @@ _MESSAGES: tuple[tuple[str, Callable[[Failure, re.Match[str]], _Mismatch | None]
 # What the text of the program says
 
 
-def with_size(timeline: Timeline, at: Frame | None, kind: str, old: int, new: int) -> Edit | None:
+def _with_size(timeline: Timeline, at: Frame | None, kind: str, old: int, new: int) -> Edit | None:
     """Change the first argument of the call that makes a module, if it is the number `old`: ``nn.Linear(676, 10)``."""
 
     def change(text: ProgramText) -> Change:

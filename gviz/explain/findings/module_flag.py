@@ -35,13 +35,13 @@ def module_flags(survey: Survey) -> Iterator[Finding | None]:
         return
     leaves = (record.node for record in survey.nodes.values() if record.created.kind != "op")
     tensors = {survey.timeline.info(node).name for node in leaves}
-    assignments = [one for one in flag_assignments(survey.timeline) if one.target not in tensors]
+    assignments = [one for one in _flag_assignments(survey.timeline) if one.target not in tensors]
     kinds = {event.name: event.kind for event in survey.scopes.values()}
-    reported: set[FlagAssignment] = set()
+    reported: set[_FlagAssignment] = set()
     flags_seen = {one for event in flagged for one in event.plain_flags}
     for (path, flag), used in _parameters_by_flag(survey).items():
         yield None
-        if (path, not flag) in flags_seen or class_reads(survey.timeline, kinds.get(path, ""), "requires_grad"):
+        if (path, not flag) in flags_seen or _class_reads(survey.timeline, kinds.get(path, ""), "requires_grad"):
             continue
         fact = _still_trained(survey, used) if not flag else _still_frozen(survey, used)
         ranks = {one: one.rank(path, kinds.get(path, "")) for one in assignments if one.flag == flag}
@@ -115,7 +115,7 @@ def _still_frozen(survey: Survey, used: dict[int, int]) -> Finding | None:
 
 
 @dataclass(frozen=True, slots=True)
-class FlagAssignment:
+class _FlagAssignment:
     """A line that sets ``requires_grad`` of something to a constant.
 
     `target` is its text, `loop` what a loop around the line goes through if the target is its variable, and `owner` the
@@ -138,7 +138,7 @@ class FlagAssignment:
         return 2 if self.loop else 3
 
 
-def flag_assignments(timeline: Timeline) -> Iterator[FlagAssignment]:
+def _flag_assignments(timeline: Timeline) -> Iterator[_FlagAssignment]:
     """Yield the lines of a program that set ``requires_grad`` to True or False as an attribute."""
     for path in timeline.sources:
         text = parsed_program(path, timeline.source(path) or "")
@@ -154,10 +154,10 @@ def flag_assignments(timeline: Timeline) -> Iterator[FlagAssignment]:
                     items = text.segment(loop.iter) if loop is not None else ""
                     frame = Frame(path, "", one.first, one.first, -1, -1)
                     owner = method_class(one) if ast.unparse(target) == "self" else ""
-                    yield FlagAssignment(frame, text.segment(target), flag, items, owner)
+                    yield _FlagAssignment(frame, text.segment(target), flag, items, owner)
 
 
-def class_reads(timeline: Timeline, name: str, attribute: str) -> bool:
+def _class_reads(timeline: Timeline, name: str, attribute: str) -> bool:
     """Return whether a class of the program reads an attribute of ``self``."""
     parts = (part for _, owner in classes_named(timeline, name) for part in ast.walk(owner))
     reads = (part for part in parts if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Load))

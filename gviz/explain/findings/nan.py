@@ -101,9 +101,9 @@ def bad_value(question: Question) -> Finding | None:
         return _bad_contribution(question)
     first = _first_in_a_row(question)
     if first == question.node:
-        return trace_back(question.timeline, ("value", question.node, question.moment.n))
+        return _trace_back(question.timeline, ("value", question.node, question.moment.n))
     born = question.timeline.nodes.born(first)
-    finding = trace_back(question.timeline, ("value", first, born))
+    finding = _trace_back(question.timeline, ("value", first, born))
     if question.timeline.dropped.replaces(born):
         return finding
     return replace(finding, parts=(_since(question, first), *finding.parts))
@@ -148,14 +148,14 @@ def _since(question: Question, first: int) -> Finding:
 
 def bad_gradient(question: Question) -> Finding:
     """Return the origin of a bad gradient: back over bad contributions, to the rule or value that made the first."""
-    return trace_back(question.timeline, ("grad", question.node, question.moment.n))
+    return _trace_back(question.timeline, ("grad", question.node, question.moment.n))
 
 
 def _bad_contribution(question: Question) -> Finding | None:
     event = question.moment.event
     if not isinstance(event, GradFlowed) or not bad_text(event.part):
         return None
-    return trace_back(question.timeline, ("grad", event.node, question.moment.n))
+    return _trace_back(question.timeline, ("grad", event.node, question.moment.n))
 
 
 def first_bad_number(survey: Survey) -> Iterator[Finding]:
@@ -170,12 +170,12 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
     if first is None and timeline.cut_off:  # by the nan with which it would have ended
         first = _place_of(timeline, len(timeline))
     if first is not None:
-        finding = trace_back(timeline, first)
+        finding = _trace_back(timeline, first)
         yield finding
         if finding.fix not in (DIVERGING, LEAPT, STANDARDIZE):  # one cause of all that follows
             yield from _further_sources(survey, skipped, finding)
     elif seq:
-        stopped = trace_back(timeline, _place_of(timeline, seq))
+        stopped = _trace_back(timeline, _place_of(timeline, seq))
         if skipped and (stopped.kind == "nan-born-backward" or not stopped.text.startswith(_FIRST_NAN)):
             return
         is_meant = _is_a_mask(timeline, stopped.node) or _is_looked_for(timeline, stopped.node)
@@ -207,7 +207,7 @@ def _further_sources(survey: Survey, skipped: frozenset[int], first: Finding) ->
         and not _bad_operand(timeline, node)
         and not _is_a_mask(timeline, node)
     )
-    backward = (trace_back(timeline, place) for place in places if place[0] == "grad")
+    backward = (_trace_back(timeline, place) for place in places if place[0] == "grad")
     for finding in chain(forward, backward):
         if finding.at is None or finding.at in seen or finding.kind not in ("nan-born", "nan-born-backward"):
             continue
@@ -420,7 +420,7 @@ def _is_yes_or_no(info: NodeInfo) -> bool:
 _LAST_OF_ALL = "gviz record --on nan, which ends at the first one: with --last it keeps what led there"
 
 
-def trace_back(timeline: Timeline, place: Place) -> Finding:
+def _trace_back(timeline: Timeline, place: Place) -> Finding:
     """Go back from place to place, each earlier than the one before, to where the bad number first appeared."""
     path: list[Place] = []
     while True:
@@ -430,7 +430,7 @@ def trace_back(timeline: Timeline, place: Place) -> Finding:
         )
         path.append(place)
         if isinstance(source, Finding):
-            return replace(source, parts=(*source.parts, *path_findings(timeline, path)))
+            return replace(source, parts=(*source.parts, *_path_findings(timeline, path)))
         place = source
 
 
@@ -440,8 +440,8 @@ def _older(timeline: Timeline, place: Place) -> Finding | None:
     dropped = timeline.dropped
     if not dropped.events and not dropped.gaps:
         return None
-    output = output_at(timeline.at(n), node, aspect)
-    if output is None or (aspect == "grad" and bad_part(output) is not None):
+    output = _output_at(timeline.at(n), node, aspect)
+    if output is None or (aspect == "grad" and _bad_part(output) is not None):
         return None
     value, since = (output.value, output.value_seq) if aspect == "value" else (output.grad, output.grad_seq)
     if not since or not dropped.replaces(since) or not bad_text(value):
@@ -477,7 +477,7 @@ def _back_from_operation(timeline: Timeline, node: int, excluded: int = 0) -> Fi
 
 def _back_from_write(timeline: Timeline, node: int, n: int) -> Finding | Place:
     """Return the next place on the way back from a bad value that was written in place."""
-    output = output_at(timeline.at(n), node, "value")
+    output = _output_at(timeline.at(n), node, "value")
     if output is None or output.value_seq <= timeline.info(node).born:
         since = titled("{} holds it, and it is not known since when", label(timeline, node))
         return Finding("nan-born", since, timeline.info(node).born, node)
@@ -492,7 +492,7 @@ def _back_from_write(timeline: Timeline, node: int, n: int) -> Finding | Place:
 
 def _earlier(timeline: Timeline, node: int, seq: int) -> Place | None:
     """Return the bad number before an update: ``.grad`` or value, a nan first."""
-    output = output_at(timeline.at(seq - 1), node, "value")
+    output = _output_at(timeline.at(seq - 1), node, "value")
     known = {"value": bad_text(output.value), "grad": bad_text(output.grad)} if output is not None else {}
     bad: list[Literal["value", "grad"]] = [aspect for aspect in ("value", "grad") if known.get(aspect)]
     aspect = next((aspect for aspect in bad if "nan" in known[aspect]), bad[0] if bad else None)
@@ -501,7 +501,7 @@ def _earlier(timeline: Timeline, node: int, seq: int) -> Place | None:
 
 def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Finding:
     """Return the finding about an update that made a bad value from good numbers."""
-    step, output = step_of(timeline, node, seq), output_at(timeline.at(seq - 1), node, "value")
+    step, output = step_of(timeline, node, seq), _output_at(timeline.at(seq - 1), node, "value")
     if step is None and (iteration := resumed_at(timeline, seq)):
         return _made_in_a_gap(timeline, node, seq, iteration, value)
     frames = timeline.stack(step.stack) if step is not None else ()
@@ -532,8 +532,8 @@ def _numbers_before(node: int, output: OutputState) -> tuple[Finding, ...]:
 
 
 def _back_from_gradient(timeline: Timeline, node: int, n: int) -> Finding | Place:
-    output = output_at(timeline.at(n), node, "grad")
-    part = None if _is_overwritten(timeline, output) else bad_part(output)
+    output = _output_at(timeline.at(n), node, "grad")
+    part = None if _is_overwritten(timeline, output) else _bad_part(output)
     if part is None:
         return _before_accumulation(timeline, node, n, output.grad_seq if output is not None else 0)
     if not part.source:
@@ -543,7 +543,7 @@ def _back_from_gradient(timeline: Timeline, node: int, n: int) -> Finding | Plac
         return Finding("nan-seed", f"backward started with the gradient {seed}", part.seq, node, at=at)
     place = worst(_inputs_of_contribution(timeline, part))
     if place is not None and place[0] == "value" and _is_left_out(timeline, part):
-        return _of_unused_elements(timeline, node, part, trace_back(timeline, place))
+        return _of_unused_elements(timeline, node, part, _trace_back(timeline, place))
     return place or _rule(timeline, node, part)
 
 
@@ -597,10 +597,10 @@ def _before_accumulation(timeline: Timeline, node: int, n: int, seq: int) -> Fin
     """Return the next place on the way back from a bad ``.grad`` that an earlier pass or the program made."""
     if 0 < seq < n:
         return "grad", node, seq
-    before = output_at(timeline.at(n - 1), node, "grad") if seq else None
+    before = _output_at(timeline.at(n - 1), node, "grad") if seq else None
     if before is not None and bad_text(before.grad) and isinstance(timeline.event(seq), GradAccumulated):
         return "grad", node, n - 1
-    source = grad_source(timeline, seq) if seq else None
+    source = _grad_source(timeline, seq) if seq else None
     return ("grad", *source) if source is not None else _written_by_program(timeline, node, seq)
 
 
@@ -618,11 +618,11 @@ def _written_by_program(timeline: Timeline, node: int, seq: int) -> Finding:
 
 def suspected_source(timeline: Timeline, write: GradWrite) -> Iterator[Finding]:
     """Yield another bad ``.grad`` that the same line wrote to: the number may come from there."""
-    other = bad_grad_of_same_call(timeline, write)
+    other = _bad_grad_of_same_call(timeline, write)
     if other is not None:
         bad = bad_text(grad_left(timeline.event(other.filled)))
         text = f"the same line wrote to the .grad of {label(timeline, other.node)}, which held {bad}"
-        born = trace_back(timeline, ("grad", other.node, other.filled))
+        born = _trace_back(timeline, ("grad", other.node, other.filled))
         origin = (replace(born, text=f"{born.text}, at {born.where}" if born.where else born.text),)
         may = "" if other.sure else ": it may have come from there"
         yield Finding("beside", f"{text}{may}", other.filled, other.node, origin if other.sure else ())
@@ -703,7 +703,7 @@ def _born(timeline: Timeline, node: int) -> Finding:
     edit = _edit(timeline, info, remedy)
     if remedy != SAFE_INPUT and (maker := _probabilities_of(timeline, info)) is not None:
         remedy = _LOGARITHMS[maker.op.base_name]
-        edit = logarithm_at_once(timeline, innermost(info), innermost(maker), maker.op.base_name)
+        edit = _logarithm_at_once(timeline, innermost(info), innermost(maker), maker.op.base_name)
     return Finding("nan-born", text, info.born, node, facts, remedy, innermost(info), edit=edit)
 
 
@@ -858,17 +858,17 @@ Place = tuple[Aspect, int, int]
 """A bad number on the path: the value or gradient of a node, at a moment."""
 
 
-def bad_at(timeline: Timeline, place: Place) -> Value | None:
+def _bad_at(timeline: Timeline, place: Place) -> Value | None:
     """Return the bad value or gradient at a place."""
     aspect, node, n = place
-    output = output_at(timeline.at(n), node, aspect)
+    output = _output_at(timeline.at(n), node, aspect)
     if output is None or aspect == "value":
         return output.value if output is not None else None
-    part = bad_part(output)
+    part = _bad_part(output)
     return part.value if part is not None else output.grad
 
 
-def bad_part(output: OutputState | None) -> Contribution | None:
+def _bad_part(output: OutputState | None) -> Contribution | None:
     """Return the contribution that brought the first nan, or else an inf, to an output."""
     return worst((part, part.value) for part in output.parts) if output is not None else None
 
@@ -879,7 +879,7 @@ def worst(pairs: Iterable[tuple[T, Value | None]]) -> T | None:
     return next((one for one, text in bad if "nan" in text), bad[0][0] if bad else None)
 
 
-def output_at(moment: Moment, node: int, aspect: Aspect) -> OutputState | None:
+def _output_at(moment: Moment, node: int, aspect: Aspect) -> OutputState | None:
     """Return the output of a node whose value or gradient is bad at a moment, or else its first, or else None."""
     state = moment.state(node)
     outputs = state.outputs if state is not None else ()
@@ -911,7 +911,7 @@ class _OtherGrad:
     sure: bool
 
 
-def grad_source(timeline: Timeline, seq: int) -> tuple[int, int] | None:
+def _grad_source(timeline: Timeline, seq: int) -> tuple[int, int] | None:
     """Return the bad ``.grad`` that surely went into the one written by event `seq`: its node and moment."""
     event = timeline.event(seq)
     if not isinstance(event, GradSet):
@@ -919,11 +919,11 @@ def grad_source(timeline: Timeline, seq: int) -> tuple[int, int] | None:
     write = write_at(timeline, seq)
     if write is None or _stayed(timeline, write):
         return event.node, seq - 1
-    other = bad_grad_of_same_call(timeline, write)
+    other = _bad_grad_of_same_call(timeline, write)
     return (other.node, other.filled) if other is not None and other.sure else None
 
 
-def bad_grad_of_same_call(timeline: Timeline, write: GradWrite) -> _OtherGrad | None:
+def _bad_grad_of_same_call(timeline: Timeline, write: GradWrite) -> _OtherGrad | None:
     """Return another bad ``.grad`` of the same call that went into a write, surely or possibly."""
     event = expect(timeline, write.seq, GradSet)
     others = [
@@ -981,7 +981,7 @@ def _bad_counts(value: Value) -> tuple[int, int]:
 # The path from there: what the number became, what passed it on, and how far
 
 
-def path_findings(timeline: Timeline, path: list[Place]) -> Iterator[Finding]:
+def _path_findings(timeline: Timeline, path: list[Place]) -> Iterator[Finding]:
     """Yield the facts about a path whose last place is where the number first appeared."""
     yield from _became(timeline, path)
     yield from _carried(timeline, path)
@@ -990,7 +990,7 @@ def path_findings(timeline: Timeline, path: list[Place]) -> Iterator[Finding]:
 
 def _became(timeline: Timeline, path: list[Place]) -> tuple[Finding, ...]:
     """Return where an infinity became a nan, on a path that ends at the infinity."""
-    texts = [bad_text(bad_at(timeline, place)) for place in path]
+    texts = [bad_text(_bad_at(timeline, place)) for place in path]
     if "nan" in texts[-1]:
         return ()
     if "nan" not in "".join(texts):
@@ -1013,7 +1013,7 @@ def _whole_rows(timeline: Timeline, path: list[Place]) -> tuple[Finding, ...]:
 def _changed(timeline: Timeline, place: Place, before: Place) -> tuple[str, int, int]:
     """Return how one bad number turned into the next, in words, with its node and event."""
     aspect, node, n = place
-    part = bad_part(output_at(timeline.at(n), node, aspect)) if aspect == "grad" else None
+    part = _bad_part(_output_at(timeline.at(n), node, aspect)) if aspect == "grad" else None
     if part is not None and part.source:
         where = f"the backward rule of {label_at(timeline, part.source)}{rule_words(timeline, part)}"
         return where, part.source, part.seq
@@ -1027,7 +1027,7 @@ def _carried(timeline: Timeline, path: list[Place]) -> Iterator[Finding]:
     """Yield the line that passed a bad number from one ``.grad`` to others, for example clipping by the total norm."""
     for (aspect, node, n), (_, source, _) in pairwise(path):
         write = timeline.event(n)
-        if aspect == "grad" and source != node and isinstance(write, GradSet) and grad_source(timeline, n):
+        if aspect == "grad" and source != node and isinstance(write, GradSet) and _grad_source(timeline, n):
             frames = timeline.stack(write.stack)
             line = line_text(timeline, frames[0] if frames else None).strip()
             text = f"from the .grad of {label(timeline, source)} to that of others{at_text(frames)}: {line}"
@@ -1074,7 +1074,7 @@ def safe_where(timeline: Timeline, at: Frame | None) -> Edit | None:
     return rewritten(timeline, at, change)
 
 
-def logarithm_at_once(timeline: Timeline, at: Frame | None, made: Frame | None, function: str) -> Edit | None:
+def _logarithm_at_once(timeline: Timeline, at: Frame | None, made: Frame | None, function: str) -> Edit | None:
     """Replace ``p = torch.softmax(z, 1)`` and ``torch.log(p)`` by ``p = torch.log_softmax(z, 1)`` and ``p``.
 
     Nothing else may read `p`. Of a sigmoid only ``torch.sigmoid(z)`` is replaced, by ``F.logsigmoid(z)``.

@@ -139,7 +139,7 @@ def _switched_off(question: Question) -> tuple[int, tuple[Frame, ...]]:
 _CHANGES = changing("grad")
 
 
-def passes_before(question: Question) -> list[tuple[int, BackwardStarted]]:
+def _passes_before(question: Question) -> list[tuple[int, BackwardStarted]]:
     """Return the backward passes that had begun by the moment of a question."""
     timeline = question.timeline
     phases = (phase for phase in timeline.phases if phase.kind == "backward" and phase.start <= question.moment.n)
@@ -159,7 +159,7 @@ def cleared_grad(question: Question) -> Finding | None:
             break
     if event is None:
         return None
-    if any(start > last and not started.inputs for start, started in passes_before(question)):
+    if any(start > last and not started.inputs for start, started in _passes_before(question)):
         return None
     frames = timeline.stack(event.stack)
     text = f"the .grad of {label(timeline, question.node)} was set to None{at_text(frames) or f' by event {last}'}"
@@ -169,7 +169,7 @@ def cleared_grad(question: Question) -> Finding | None:
 
 def no_pass(question: Question) -> Finding | None:
     """Return the finding about a node after which no backward pass has run."""
-    if any(start > question.info.born for start, _ in passes_before(question)):
+    if any(start > question.info.born for start, _ in _passes_before(question)):
         return None
     failure = program_end(question.timeline, question.moment.n, question.info.born)
     if failure is not None:
@@ -181,7 +181,7 @@ def no_pass(question: Question) -> Finding | None:
 
 def pending(question: Question) -> Finding | None:
     """Return the finding about a node that the latest pass includes, and has not reached yet, or brought nothing."""
-    passes, state, timeline = passes_before(question), question.state, question.timeline
+    passes, state, timeline = _passes_before(question), question.state, question.timeline
     if state is None or not state.pass_nr or (passes and passes[-1][1].pass_nr > state.pass_nr):
         return None
     name = label(timeline, question.node)
@@ -225,7 +225,7 @@ def not_a_leaf(question: Question) -> Finding | None:
         if nameless.created.kind == "parameter":
             fix, edit = PARAMETER_LAST, parameter_last(timeline, at)
         return Finding("not-a-leaf", text, info.born, question.node, parts, fix, at, edit=edit)
-    if leaf is None and value is None and passes_before(question):
+    if leaf is None and value is None and _passes_before(question):
         return None  # keeping it would not help: none has arrived
     if leaf is None:
         fix = "retain_grad() on it before backward"
@@ -235,7 +235,7 @@ def not_a_leaf(question: Question) -> Finding | None:
     lost = f"the name {shown(info.name)} referred to the leaf {label_at(timeline, leaf.node)} before"
     parts = (Finding("rebound", lost, leaf.born, leaf.node, at=innermost(leaf)), *was)
     fix, at = _rebinding_fix(timeline, info), innermost(info)
-    return Finding("rebound", text, info.born, question.node, parts, fix, at, edit=rebinding_edit(timeline, info))
+    return Finding("rebound", text, info.born, question.node, parts, fix, at, edit=_rebinding_edit(timeline, info))
 
 
 PARAMETER_LAST = "make it a Parameter last, of the whole result: nn.Parameter(...) around the other calls"
@@ -251,7 +251,7 @@ def nameless_leaf(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
     return next((one for one, frame in lines if frame and at and (frame.path, frame.line) == (at.path, at.line)), None)
 
 
-def rebinding_edit(timeline: Timeline, info: NodeInfo) -> Edit | None:
+def _rebinding_edit(timeline: Timeline, info: NodeInfo) -> Edit | None:
     """Return the update in place under no_grad, followed by clearing the gradient, as the new tensor has none."""
     at = innermost(info)
     update = update_in_place(line_text(timeline, at), info.name)
@@ -394,7 +394,7 @@ def no_path(question: Question) -> Finding:
     if question.node in leading and (refused := none_for_input(timeline, started, question.node)) is not None:
         return refused
     text = titled("{} got no gradient: it is not connected to {}", name, start)
-    return not_reached(question, text, timeline.info(users[-1]))
+    return _not_reached(question, text, timeline.info(users[-1]))
 
 
 def _keeps_statistics(timeline: Timeline, node: int) -> bool:
@@ -515,7 +515,7 @@ def _used_detached(question: Question, alias: NodeInfo, user: NodeInfo) -> Findi
 
 def _takes_numbers(timeline: Timeline, at: Frame | None) -> bool:
     """Return whether the program takes numbers out of a value at a line."""
-    calls = numbers_taken(timeline.source(at.path) or "") if at is not None else ()
+    calls = _calls_that_take_numbers(timeline.source(at.path) or "") if at is not None else ()
     return any(at is not None and call.lineno <= at.line <= (call.end_lineno or 0) for call, _ in calls)
 
 
@@ -523,7 +523,7 @@ def _numbers_taken(timeline: Timeline, info: NodeInfo) -> Frame | None:
     """Return where the program takes the numbers of a leaf, if it does: ``scale.item()``."""
     names = {name.rpartition(".")[2] for name in info.names if name}
     for path, text in timeline.sources.items():
-        for call, value in numbers_taken(text or ""):
+        for call, value in _calls_that_take_numbers(text or ""):
             match value:
                 case ast.Name(id=name) | ast.Attribute(attr=name) if name in names:
                     end = call.end_lineno or call.lineno, call.end_col_offset or -1
@@ -548,7 +548,7 @@ def _is_updated_like_others(timeline: Timeline, node: NodeInfo, last: NodeInfo) 
     return not users and any(timeline.info(user).created.stack != last.created.stack for user in elsewhere)
 
 
-def not_reached(question: Question, text: str, last: NodeInfo) -> Finding:
+def _not_reached(question: Question, text: str, last: NodeInfo) -> Finding:
     """Return the finding about a node that was used, but whose results do not lead to the loss."""
     name = label(question.timeline, question.node)
     used = Finding("elsewhere", f"{name} was used in {label_at(question.timeline, last.node)}", last.born, last.node)
@@ -693,7 +693,7 @@ def _fresh(question: Question, last: NodeInfo) -> NodeInfo | None:
         return root  # the loss itself is a leaf: it has no inputs
     later = (info for node in (*roots, *ancestors(timeline, *roots)) if (info := timeline.info(node)).born > last.born)
     ends = (info for info in later if info.created.kind != "op")
-    return next((end for end in ends if is_copied(timeline, end, question.node)), None)
+    return next((end for end in ends if _is_copied(timeline, end, question.node)), None)
 
 
 def _pass_of(question: Question) -> tuple[int, BackwardStarted]:
@@ -703,7 +703,7 @@ def _pass_of(question: Question) -> tuple[int, BackwardStarted]:
     """
     timeline, passes, seqs = (
         question.timeline,
-        passes_before(question),
+        _passes_before(question),
         map(question.timeline.nodes.born, _uses(question)),
     )
     passes = [one for one in passes if not one[1].inputs] or passes
@@ -716,7 +716,7 @@ def _pass_of(question: Question) -> tuple[int, BackwardStarted]:
 
 def _uses(question: Question) -> Sequence[int]:
     """Return the uses of a node so far; without those after the last pass (an evaluation), if there are others."""
-    timeline, last = question.timeline, passes_before(question)[-1][0]
+    timeline, last = question.timeline, _passes_before(question)[-1][0]
     uses = timeline.nodes.users(question.node, question.moment.n)
     return [use for use in uses if timeline.nodes.born(use) < last] or uses
 
@@ -813,7 +813,7 @@ _MOST_ELEMENTS = 64
 """The most elements of new data that are compared with results one by one."""
 
 
-def is_copied(timeline: Timeline, new: NodeInfo, node: int) -> bool:
+def _is_copied(timeline: Timeline, new: NodeInfo, node: int) -> bool:
     """Return whether data was made from the numbers of a node or of its results.
 
     It is known if it has the memory or all numbers of a result, if its expression reads them (``h.item()``), or if its
@@ -993,14 +993,14 @@ def _draw_finding(
     if not record.created.requires_grad:
         fix, edit = "rsample(), which computes the draw from noise", mend(timeline, info).edit
     elif next(survey.sources(record)).shape == record.shape:
-        edit = with_noise(timeline, at)
+        edit = _with_noise(timeline, at)
     return Finding("drawn", text, record.seq, record.node, (part,), fix, at, edit=edit)
 
 
 # What the text of the program says
 
 
-def with_noise(timeline: Timeline, at: Frame | None) -> Edit | None:
+def _with_noise(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``torch.normal(mean, std)`` with ``(mean + std * torch.randn_like(mean))``, if the mean is a name."""
 
     def change(text: ProgramText) -> Change:
@@ -1110,7 +1110,7 @@ def _qualified_name(outer: str, name: str, *, of_class: bool) -> str:
     return called if outer == MODULE else f"{outer}.{called}" if of_class else f"{outer}.<locals>.{called}"
 
 
-def numbers_taken(text: str) -> Iterator[tuple[ast.Call, ast.expr]]:
+def _calls_that_take_numbers(text: str) -> Iterator[tuple[ast.Call, ast.expr]]:
     """Yield each call that takes numbers out of a value, with that value: ``scale.item()``, ``float(self.scale)``.
 
     A text that is not valid Python has none.

@@ -71,7 +71,7 @@ def never_stepped(survey: Survey) -> Iterator[Finding]:
     leaves = dict.fromkeys(event.node for _, event in survey.accumulated if event.node in survey.nodes)
     returned = copies_with_returned_gradient(survey)
     listed: dict[str, list[Finding]] = {}
-    containers: dict[str, PlainContainer] = {}
+    containers: dict[str, _PlainContainer] = {}
     for node in leaves:
         is_data = node in requested_nodes and survey.nodes[node].created.kind != "parameter"
         is_used = is_data or node in survey.optimized or node in returned
@@ -89,7 +89,7 @@ def never_stepped(survey: Survey) -> Iterator[Finding]:
         yield _in_a_list(containers[name], findings)
 
 
-def _has_optimizer(survey: Survey, container: PlainContainer) -> bool:
+def _has_optimizer(survey: Survey, container: _PlainContainer) -> bool:
     """Return whether an optimizer has an element of a container, or no parameter of a model at all."""
     infos = [survey.timeline.info(node) for node in survey.optimized]
     parameters = [info for info in infos if info.created.kind == "parameter"]
@@ -97,13 +97,13 @@ def _has_optimizer(survey: Survey, container: PlainContainer) -> bool:
     return not parameters or any(one is not None and one.text == container.text for one in known)
 
 
-def _container(timeline: Timeline, info: NodeInfo, at: Frame | None) -> PlainContainer | None:
+def _container(timeline: Timeline, info: NodeInfo, at: Frame | None) -> _PlainContainer | None:
     """Return the list or dictionary that holds a parameter, or a module that a call made for it, if it has no name."""
     lines = [at] if info.name else info.frames
-    return next((one for line in lines if (one := plain_container(timeline, line, info.name)) is not None), None)
+    return next((one for line in lines if (one := _plain_container(timeline, line, info.name)) is not None), None)
 
 
-def _in_a_list(container: PlainContainer, findings: list[Finding]) -> Finding:
+def _in_a_list(container: _PlainContainer, findings: list[Finding]) -> Finding:
     """Return one finding about all parameters of layers in a list, which the ``parameters()`` of a model leaves out."""
     count = len(findings)
     some = f"its {count} parameters have" if count > 1 else "its parameter has"
@@ -341,7 +341,7 @@ def _never_updated(timeline: Timeline, info: NodeInfo, added: list[tuple[int, Gr
     frames = timeline.stack(started.stack) if started is not None else ()
     at = frames[0] if frames else innermost(info)
     name = optimizer_named(timeline, at)
-    skipped = conditional_call(timeline, at, name, "step") if name else None
+    skipped = _conditional_call(timeline, at, name, "step") if name else None
     if skipped is not None:
         condition = clipped(skipped.condition, 80)
         never = f"{name}.step() never ran: {condition} was not true in any of {len(added)} passes"
@@ -505,14 +505,14 @@ def _keeps(timeline: Timeline, seq: int, step: OptimizerStepped) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class RepeatedStatement:
+class _RepeatedStatement:
     """A statement that every iteration of a loop repeats: its line, and the edit that moves it before the loop."""
 
     at: Frame
     edit: Edit | None
 
 
-def assignment_in_loop(timeline: Timeline, at: Frame | None, name: str, function: str) -> RepeatedStatement | None:
+def assignment_in_loop(timeline: Timeline, at: Frame | None, name: str, function: str) -> _RepeatedStatement | None:
     """Return the statement that assigns a call of a function to a name, in the innermost loop around a frame.
 
     A statement in a branch of the loop may run now and then only, and does not count. Neither does a call that reads
@@ -535,12 +535,12 @@ def assignment_in_loop(timeline: Timeline, at: Frame | None, name: str, function
             indent = head[: len(head) - len(head.lstrip())]
             new = "".join(f"{row}\n" for row in [f"{indent}{text.segment(one.node)}", *rows])
             edit = lines_replaced(text, loop.lineno, one.last, new) if text.is_alone(one) else None
-            return RepeatedStatement(frame_of(at, one.first, text), edit)
+            return _RepeatedStatement(frame_of(at, one.first, text), edit)
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class PlainContainer:
+class _PlainContainer:
     """A list or dictionary of layers that is an attribute: where it is set, its text, and what to use instead."""
 
     at: Frame
@@ -552,7 +552,7 @@ class PlainContainer:
 _LISTED = re.compile(r"(?:[\w\[\].'\"]*\.)?(\w+)\[(['\"\w]+)\](\..*)?")
 
 
-def plain_container(timeline: Timeline, at: Frame | None, name: str) -> PlainContainer | None:
+def _plain_container(timeline: Timeline, at: Frame | None, name: str) -> _PlainContainer | None:
     """Return the list or dictionary that a parameter is in: ``self.layers = [...]`` for ``layers[4].bias``.
 
     Its modules have no names in the model (``layers.4.bias``): ``parameters()`` does not find them. Where the parameter
@@ -579,7 +579,7 @@ def plain_container(timeline: Timeline, at: Frame | None, name: str) -> PlainCon
                 prefix = "nn" if re.search(r"(?<![\w.])nn\.", "\n".join(text.rows)) else "torch.nn"
                 new = "" if whole in ("[]", "{}", "list()", "dict()") else whole
                 edit = node_replaced(text, value, f"{prefix}.{kind}({new})") if _are_registrable(value) else None
-                return PlainContainer(frame_of(at, one.first, text), text.segment(target), f"{prefix}.{kind}", edit)
+                return _PlainContainer(frame_of(at, one.first, text), text.segment(target), f"{prefix}.{kind}", edit)
     return None
 
 
@@ -631,14 +631,14 @@ def optimizer_named(timeline: Timeline, at: Frame | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ConditionalCall:
+class _ConditionalCall:
     """A call that runs only under a condition: the line of the ``if``, and the text of the condition."""
 
     at: Frame
     condition: str
 
 
-def conditional_call(timeline: Timeline, at: Frame | None, name: str, method: str) -> ConditionalCall | None:
+def _conditional_call(timeline: Timeline, at: Frame | None, name: str, method: str) -> _ConditionalCall | None:
     """Return the only ``name.method()`` in the loop around a line, if an ``if`` of that loop encloses it."""
     source = statement_at(timeline, at)
     if source is None or at is None:
@@ -656,7 +656,7 @@ def conditional_call(timeline: Timeline, at: Frame | None, name: str, method: st
     if len(branches) != 1 or not any(calls[0].node in ast.walk(one) for one in branches[0].body):
         return None  # of several conditions, or in an else, it is not known which was not true
     condition = " ".join(text.segment(branches[0].test).split())
-    return ConditionalCall(frame_of(at, branches[0].lineno, text), condition)
+    return _ConditionalCall(frame_of(at, branches[0].lineno, text), condition)
 
 
 def _is_call_of(call: ast.Call, name: str, method: str) -> bool:

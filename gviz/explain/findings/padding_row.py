@@ -277,7 +277,7 @@ def _is_among(timeline: Timeline, value: Value | None, row: int) -> bool:
 
 def _filled_finding(survey: Survey, record: NodeRecord, weight: int, row: int) -> Finding:
     timeline, info = survey.timeline, survey.timeline.info(weight)
-    at = zeroed_at(timeline, info) or filled_at(timeline, innermost(info), info.name) or innermost(info)
+    at = zeroed_at(timeline, info) or _filled_at(timeline, innermost(info), info.name) or innermost(info)
     text = titled(f"the padding row {row} of {{}} is not zero, and is never trained", label(timeline, weight))
     stays = "an initialization has filled it; padding_idx only keeps its gradient zero, so it keeps these numbers"
     part = Finding("first", stays, record.seq, weight)
@@ -292,7 +292,7 @@ def _filled_finding(survey: Survey, record: NodeRecord, weight: int, row: int) -
 # What the text of the program says
 
 
-def filled_at(timeline: Timeline, like: Frame | None, name: str) -> Frame | None:
+def _filled_at(timeline: Timeline, like: Frame | None, name: str) -> Frame | None:
     """Return the only line of the program that writes to a parameter by its name: ``init.normal_(self.emb.weight)``."""
     text, last = program_text(timeline, like), ".".join(name.split(".")[-2:])
     if text is None or like is None or not name:

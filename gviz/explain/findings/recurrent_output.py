@@ -125,7 +125,7 @@ def _of_packed(survey: Survey, record: NodeRecord, source: NodeRecord, dim: int)
     at = survey.at(record)
     fix = "out[torch.arange(len(lengths)), lengths - 1]" if dim else "out[lengths - 1, torch.arange(len(lengths))]"
     fix = f"{fix}, or the state h_n that the layer returns"
-    edit = last_steps(timeline, at, survey.at(lengths), batch_first=dim == 1)
+    edit = _last_steps(timeline, at, survey.at(lengths), batch_first=dim == 1)
     numbers = (Number("rows of zeros", shorter, record.seq),) if shorter else ()
     return Finding("last-of-padded", text, record.seq, record.node, (part,), fix, at, numbers, edit=edit)
 
@@ -306,7 +306,7 @@ def _takes_the_end(timeline: Timeline, info: NodeInfo) -> bool:
 # What the text of the program says
 
 
-def last_steps(timeline: Timeline, at: Frame | None, padded: Frame | None, *, batch_first: bool) -> Edit | None:
+def _last_steps(timeline: Timeline, at: Frame | None, padded: Frame | None, *, batch_first: bool) -> Edit | None:
     """Replace ``out[:, -1]`` with ``out[torch.arange(len(lengths)), lengths - 1]``.
 
     The lengths are what `pad_packed_sequence` returns at the line `padded`, or what `pack_padded_sequence` got in the

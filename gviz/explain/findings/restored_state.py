@@ -66,7 +66,7 @@ def restored_onto_itself(survey: Survey) -> Iterator[Finding | None]:
         model = receiver(timeline, at, "state_dict")
         fix = f"copy.deepcopy({model}.state_dict())" if model else "copy.deepcopy() of the state"
         fix = f"{fix}, or a clone() of each tensor"
-        edit = copied_state(timeline, at)
+        edit = _copied_state(timeline, at)
         yield Finding("saved-by-reference", text, record.seq, owner, (part, *others), fix, at, edit=edit)
 
 
@@ -153,7 +153,7 @@ def _in_vain_finding(survey: Survey, copies: Sequence[NodeRecord], iterations: i
     text = titled(f"{{}}{more} in {iterations} iterations", label(timeline, owners[0]))
     memory = f"source and destination are the same memory: {len(copies):,} copies changed nothing"
     part = Finding("write", memory, first.seq, owners[0])
-    pairs = (one for frame in timeline.stack(first.created.stack) if (one := model_twice(timeline, frame)) is not None)
+    pairs = (one for frame in timeline.stack(first.created.stack) if (one := _model_twice(timeline, frame)) is not None)
     pair = next(pairs, None)
     at = pair.at if pair is not None else survey.at(first)
     numbers = (Number("copies", len(copies)), Number("iterations", iterations))
@@ -217,7 +217,7 @@ def _memory_of(record: NodeRecord) -> tuple[int, int, tuple[int, ...]] | None:
 # What the text of the program says
 
 
-def copied_state(timeline: Timeline, at: Frame | None) -> Edit | None:
+def _copied_state(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``net.state_dict()`` with a dictionary of copies, and ``p.detach()`` or ``p.data`` with a copy."""
 
     def change(text: ProgramText) -> Change:
@@ -235,7 +235,7 @@ def copied_state(timeline: Timeline, at: Frame | None) -> Edit | None:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelTwice:
+class _ModelTwice:
     """A line that copies a model onto itself: ``net.load_state_dict(net.state_dict())``, and the model's `name`."""
 
     at: Frame
@@ -248,7 +248,7 @@ class ModelTwice:
         return node_replaced(self.text, self.second, name)
 
 
-def model_twice(timeline: Timeline, at: Frame | None) -> ModelTwice | None:
+def _model_twice(timeline: Timeline, at: Frame | None) -> _ModelTwice | None:
     """Return the model that a line reads as source and as destination of a copy; None if there is none.
 
     The line may load a state, pair parameters in the head of a loop around a frame, or give a function one model twice.
@@ -262,7 +262,7 @@ def model_twice(timeline: Timeline, at: Frame | None) -> ModelTwice | None:
         for call in statement.parts(ast.Call):
             pair = _same_model(text, call)
             if pair is not None:
-                return ModelTwice(frame_of(at, call.lineno, text), text.segment(pair), text, pair)
+                return _ModelTwice(frame_of(at, call.lineno, text), text.segment(pair), text, pair)
     return None
 
 

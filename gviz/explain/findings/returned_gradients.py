@@ -38,7 +38,7 @@ NO_TENSOR = r"function (\w+)Backward returned a gradient different than None at 
 def of_count(failure: Failure) -> Finding | None:
     """Return the finding about a backward that returns another number of gradients than forward has inputs."""
     match = re.search(COUNT, failure.message)
-    code = backward_text(failure.timeline, match[1]) if match is not None else None
+    code = _backward_text(failure.timeline, match[1]) if match is not None else None
     if match is None or code is None:
         return None
     expected, got = int(match[2]), int(match[3])
@@ -68,7 +68,7 @@ def of_count(failure: Failure) -> Finding | None:
 def of_shape(failure: Failure) -> Finding | None:
     """Return the finding about a gradient that has another shape than its input."""
     match = re.search(SHAPE, failure.message)
-    code = backward_text(failure.timeline, match[1]) if match is not None else None
+    code = _backward_text(failure.timeline, match[1]) if match is not None else None
     if match is None or code is None:
         return None
     index, got, expected = int(match[2]), _sizes(match[3]), _sizes(match[4])
@@ -87,7 +87,7 @@ def of_shape(failure: Failure) -> Finding | None:
 def of_no_tensor(failure: Failure) -> Finding | None:
     """Return the finding about a gradient for an input that is no tensor; often the order is wrong."""
     match = re.search(NO_TENSOR, failure.message)
-    code = backward_text(failure.timeline, match[1]) if match is not None else None
+    code = _backward_text(failure.timeline, match[1]) if match is not None else None
     if match is None or code is None:
         return None
     index = int(match[2]) - 1
@@ -115,16 +115,16 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(int(size) for size in re.findall(r"\d+", text))
 
 
-def _input_names(code: BackwardText, count: int) -> Sequence[str]:
+def _input_names(code: _BackwardText, count: int) -> Sequence[str]:
     """Return the names of the inputs that a call gave; none if the forward gets them as ``*args``."""
     return code.inputs[:count] if len(code.inputs) >= count else ()
 
 
-def _name_at(code: BackwardText, index: int) -> str:
+def _name_at(code: _BackwardText, index: int) -> str:
     return code.inputs[index] if index < len(code.inputs) else f"input {index + 1}"
 
 
-def _value_place(code: BackwardText, index: int) -> Frame | None:
+def _value_place(code: _BackwardText, index: int) -> Frame | None:
     """Return the expression that is returned for an input, or else the line that returns."""
     if len(code.returns) != 1:
         return code.frame(code.returns[-1]) if code.returns else None
@@ -133,7 +133,7 @@ def _value_place(code: BackwardText, index: int) -> Frame | None:
     return code.frame(values[index]) if index < len(values) and len(values) > 1 else code.frame(code.returns[0])
 
 
-def _needed(failure: Failure, code: BackwardText, count: int) -> list[bool] | None:
+def _needed(failure: Failure, code: _BackwardText, count: int) -> list[bool] | None:
     """Return for each input of a call whether it is a tensor with a gradient; None if that is unknown."""
     names = _input_names(code, count)
     if not names or not failure.node:
@@ -182,7 +182,7 @@ _MOST = 2000
 
 def _none_finding(timeline: Timeline, node: int, source: int, function: int) -> Finding | None:
     info = timeline.info(function)
-    code = backward_text(timeline, info.op.name)
+    code = _backward_text(timeline, info.op.name)
     slot = next(slot for slot, (one, _) in enumerate(info.created.inputs) if one == source)
     name = info.op.slots[slot] if slot < len(info.op.slots) else ""
     if code is None or name not in code.inputs:
@@ -198,7 +198,7 @@ def _none_finding(timeline: Timeline, node: int, source: int, function: int) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class BackwardText:
+class _BackwardText:
     """The class of a program's function: the inputs of its `forward`, and the lines with which `backward` returns."""
 
     text: ProgramText
@@ -277,7 +277,7 @@ _GIVING_ONE = frozenset({
 """Methods and functions whose result is one tensor."""
 
 
-def backward_text(timeline: Timeline, function: str) -> BackwardText | None:
+def _backward_text(timeline: Timeline, function: str) -> _BackwardText | None:
     """Return the class of a function of the program; None if there is none, or several of its name."""
     found = []
     for text, owner in classes_named(timeline, function):
@@ -288,5 +288,5 @@ def backward_text(timeline: Timeline, function: str) -> BackwardText | None:
             names = [part.arg for part in (*forward.args.posonlyargs, *forward.args.args)][has_context:]
             own = [one.node for one in text.by_function.get(backward, ())]
             returns = tuple(part for part in own if isinstance(part, ast.Return) and part.value is not None)
-            found.append(BackwardText(text, tuple(names), backward, returns))
+            found.append(_BackwardText(text, tuple(names), backward, returns))
     return found[0] if len(found) == 1 else None

@@ -98,7 +98,7 @@ def _initial_finding(survey: Survey, record: NodeRecord, mean: int, varied: int)
     now = f"{label_at(timeline, record.node)} normalizes with a mean of 0 and a variance of 1"
     part = Finding("used", now, record.seq, record.node, at=at)
     model = timeline.info(varied).name.split(".")[0]
-    copied = pairing_loop(timeline, at, f"{model}.parameters()") or _copying_loop(survey, varied)
+    copied = _pairing_loop(timeline, at, f"{model}.parameters()") or _copying_loop(survey, varied)
     fix = "copy the buffers, too, which parameters() leaves out: zip(copy.buffers(), net.buffers()), then a.copy_(b)"
     return Finding("initial-statistics", text, record.seq, mean, (part,), fix, copied or at)
 
@@ -117,8 +117,10 @@ def _copying_loop(survey: Survey, node: int) -> Frame | None:
                 continue
         if seq > survey.passes[0][0] and frames:
             at = own_frame(frames)
-            return loop_over(timeline, at, "parameters", "named_parameters") or at
-    return copying_loop(timeline, survey.at(record))  # PyTorch's recording has no writes to what it has not met yet
+            return _loop_over(timeline, at, "parameters", "named_parameters") or at
+    return _loop_that_copies(
+        timeline, survey.at(record)
+    )  # PyTorch's recording has no writes to what it has not met yet
 
 
 # A batch norm in training mode whose parameters are frozen: its running statistics still follow the data
@@ -193,7 +195,7 @@ def _statistics_finding(timeline: Timeline, norms: dict[str, list[NodeRecord]]) 
     at, edit = innermost(timeline.info(record.node)), None
     children = {path.split(".")[1] for path in norms if path.count(".")}
     frames = timeline.info(record.node).frames
-    line = called_before(timeline, frames, "train") or next(called_lines(timeline, at, "train"), None)
+    line = _called_before(timeline, frames, "train") or next(called_lines(timeline, at, "train"), None)
     if line is not None:
         at = line
         if len(children) == 1 and (model := receiver(timeline, line, "train")):
@@ -205,7 +207,7 @@ def _statistics_finding(timeline: Timeline, norms: dict[str, list[NodeRecord]]) 
 # What the text of the program says
 
 
-def pairing_loop(timeline: Timeline, at: Frame | None, read: str) -> Frame | None:
+def _pairing_loop(timeline: Timeline, at: Frame | None, read: str) -> Frame | None:
     """Return the first loop whose head makes pairs with an expression: ``zip(copy.parameters(), net.parameters())``."""
     text = program_text(timeline, at)
     if text is None or at is None:
@@ -219,7 +221,7 @@ def pairing_loop(timeline: Timeline, at: Frame | None, read: str) -> Frame | Non
     return None
 
 
-def loop_over(timeline: Timeline, at: Frame | None, *names: str) -> Frame | None:
+def _loop_over(timeline: Timeline, at: Frame | None, *names: str) -> Frame | None:
     """Return the innermost loop around a line whose head calls one of these functions; None without one."""
     source = statement_at(timeline, at)
     if source is None or at is None:
@@ -234,7 +236,7 @@ def loop_over(timeline: Timeline, at: Frame | None, *names: str) -> Frame | None
 _COPYING = ("copy_", "lerp_", "mul_", "add_")
 
 
-def copying_loop(timeline: Timeline, at: Frame | None) -> Frame | None:
+def _loop_that_copies(timeline: Timeline, at: Frame | None) -> Frame | None:
     """Return the only loop over ``parameters()`` of the program that writes numbers to tensors, as an average does."""
     text = program_text(timeline, at)
     if text is None or at is None:
@@ -258,7 +260,7 @@ def _copies(part: ast.AST) -> bool:
     return False
 
 
-def called_before(timeline: Timeline, frames: Sequence[Frame], *names: str) -> Frame | None:
+def _called_before(timeline: Timeline, frames: Sequence[Frame], *names: str) -> Frame | None:
     """Return the line that calls one of these functions last before a call stack, in a function of the stack.
 
     The innermost function that has such a line counts.

@@ -149,7 +149,7 @@ def last_term(survey: Survey) -> Iterator[Finding | None]:
     for first in (records[0] for records in unused.values() if not roots & {one.node for one in records}):
         yield None
         info = timeline.info(first.node)
-        lines = ((frame, zero_start(timeline, frame, info.name)) for frame in info.frames if info.name.isidentifier())
+        lines = ((frame, _zero_start(timeline, frame, info.name)) for frame in info.frames if info.name.isidentifier())
         at, start = next(((frame, start) for frame, start in lines if start is not None), (None, None))
         used = _used_in_its_place(survey, first, info.name) if start is not None else None
         if start is not None and used is not None:
@@ -181,7 +181,7 @@ def _last_finding(survey: Survey, first: NodeRecord, used: NodeRecord, at: Frame
 _ZEROS = ("zeros", "new_zeros", "zeros_like", "tensor")
 
 
-def zero_start(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
+def _zero_start(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
     """Return the line that starts a name with zeros before the loop around a line that only replaces it.
 
     None if the loop reads the name anywhere, or if nothing after the loop reads it.

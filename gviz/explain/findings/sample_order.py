@@ -121,7 +121,7 @@ def _shuffled_alone(survey: Survey) -> Iterator[Finding | None]:
     ats = {at.path: at for root in roots for at in timeline.stack(root.created.stack)}
     for at in ats.values():
         yield None
-        for shuffle in shuffles_of_one(timeline, at):
+        for shuffle in _shuffles_of_one(timeline, at):
             kinds = [_kind_of(shuffle.name), _kind_of(shuffle.other)]
             if sorted(kinds) != ["input", "target"]:
                 continue  # names that say nothing may be two sets without pairs
@@ -153,7 +153,7 @@ def _kind_of(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Shuffle:
+class _Shuffle:
     """A line that shuffles an array, the other array of a pair, and a line that uses them as one.
 
     `both` is whether another line shuffles the other array, too, by a draw of its own.
@@ -172,7 +172,7 @@ _PAIRING = ("TensorDataset", "zip", "train_test_split")
 _AS_COPIES = ("copy", "clone", "deepcopy", "list", "sorted", "array", "tuple")
 
 
-def shuffles_of_one(timeline: Timeline, at: Frame) -> Iterator[Shuffle]:
+def _shuffles_of_one(timeline: Timeline, at: Frame) -> Iterator[_Shuffle]:
     """Yield the shuffles of one of two names that the same function uses as a pair afterwards.
 
     A pair has one index, ``x[idx], y[idx]``, or is given to ``TensorDataset(x, y)``, ``zip`` or ``train_test_split``.
@@ -201,7 +201,7 @@ def shuffles_of_one(timeline: Timeline, at: Frame) -> Iterator[Shuffle]:
                 (partner,) = partners
                 if partner not in shuffled or shuffled[partner].first > one.first:
                     pair = frame_of(at, other.first, text)
-                    yield Shuffle(frame_of(at, one.first, text), name, partner, pair, partner in shuffled)
+                    yield _Shuffle(frame_of(at, one.first, text), name, partner, pair, partner in shuffled)
                 break
             changed |= {*_changed(other.node)} if not _shuffled_by(other.node) else set()
 

@@ -145,11 +145,11 @@ def _kept_its_graph(failure: Failure, used: NodeInfo, old: NodeInfo) -> tuple[Fi
     for copy in copies:
         at = innermost(copy)
         is_idle = copy.created.untracked in ("detach", "data") and not timeline.nodes.users(copy.node)
-        if is_idle and drops_result(timeline, at):
+        if is_idle and _drops_result(timeline, at):
             text = f"{label_at(timeline, copy.node)} is a detached copy that nothing uses: detach() changes no variable"
             fix = f"assign what detach() returns{_of_elements(old.name)}"
             return Finding("copied", text, copy.born, copy.node, at=at), fix, assigned_to_itself(timeline, at)
-    called = detaching_call(timeline, used.frames, names)
+    called = _detaching_call(timeline, used.frames, names)
     if called is None:
         return None
     state, place = called.state, file_line(called.inside.path, called.inside.line)
@@ -208,12 +208,12 @@ def _made_outside(
     at = next(iter(places or own[-1:]), innermost(source))
     user = inner[0] if inner else None
     name = inner[1].function.rpartition(".")[2] if len(inner) > 1 else ""
-    if name and passes_function(timeline, user, name):
-        edit = into_function(timeline, at, name) if own and at == own[0] else None
+    if name and _passes_function(timeline, user, name):
+        edit = _into_function(timeline, at, name) if own and at == own[0] else None
         return at, edit, f"in each call of {name}()"
     edit = into_loop(timeline, at, user) if user is not None else None
     statement = statement_at(timeline, user)
-    is_in_loop = edit is not None or (statement is not None and innermost_loop(statement[1]) is not None)
+    is_in_loop = edit is not None or (statement is not None and _innermost_loop(statement[1]) is not None)
     return at, edit, "in each step, inside the loop" if is_in_loop else "in each step"
 
 
@@ -277,7 +277,7 @@ def _single_result(
 
 def _weight_cache(timeline: Timeline, frames: Sequence[Frame]) -> Frame | None:
     """Return the line ``with parametrize.cached():`` around a call stack; the program may have another ``cached``."""
-    at = block_around(timeline, frames, "cached")
+    at = _block_around(timeline, frames, "cached")
     if at is None:
         return None
     is_imported = _CACHE_IMPORT.search(timeline.source(at.path) or "") is not None
@@ -401,7 +401,7 @@ def into_loop(timeline: Timeline, at: Frame | None, used: Frame | None) -> Edit 
     return moved(timeline, at, Frame(text.path, "", first.lineno, first.lineno, -1, -1), ahead=True, across=True)
 
 
-def into_function(timeline: Timeline, at: Frame | None, function: str) -> Edit | None:
+def _into_function(timeline: Timeline, at: Frame | None, function: str) -> Edit | None:
     """Move an assignment into the function that follows it in its block, if only that function reads its variables.
 
     It moves before the first statement that reads one of them, such as the loss in the closure of LBFGS.
@@ -445,7 +445,7 @@ def _stored_places(part: ast.AST) -> set[str]:
 # What the text of the program says
 
 
-def block_around(timeline: Timeline, frames: Sequence[Frame], function: str) -> Frame | None:
+def _block_around(timeline: Timeline, frames: Sequence[Frame], function: str) -> Frame | None:
     """Return the line of the innermost ``with`` block around a call stack that a function of this name opens."""
     for frame in frames:
         source = statement_at(timeline, frame)
@@ -461,7 +461,7 @@ def block_around(timeline: Timeline, frames: Sequence[Frame], function: str) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class DetachingCall:
+class _DetachingCall:
     """A call that is to detach a state of a loop: ``h = repackage(h)``.
 
     `at` is the line of the call, `state` is ``h``, `function` is ``repackage``, and `inside` is the line of the
@@ -475,7 +475,7 @@ class DetachingCall:
     condition: str
 
 
-def detaching_call(timeline: Timeline, frames: Sequence[Frame], names: Container[str]) -> DetachingCall | None:
+def _detaching_call(timeline: Timeline, frames: Sequence[Frame], names: Container[str]) -> _DetachingCall | None:
     """Return the call in a loop that gets the state which a call stack carries on, and that is to detach it.
 
     The loop must set the state from itself at a frame, and without a condition to the result of the call. Of several
@@ -492,7 +492,7 @@ def detaching_call(timeline: Timeline, frames: Sequence[Frame], names: Container
         variables = {name for name in carried if name.isidentifier()}
         variables = {name for name in variables if name in names} or (variables if len(carried) == 1 else set())
         attributes |= {name.rpartition(".")[2] for name in carried - variables}
-        loop = innermost_loop(one)
+        loop = _innermost_loop(one)
         for other in text.statements if loop is not None else ():
             if other.around[-1] is not loop and other.around[-1] is not one.around[-1]:
                 continue
@@ -504,11 +504,11 @@ def detaching_call(timeline: Timeline, frames: Sequence[Frame], names: Container
                         continue
                     if (inside := _detaches(timeline, frame, called_name(call))) is not None:
                         at = frame_of(frame, other.first, text)
-                        return DetachingCall(at, state, called_name(call), *inside)
+                        return _DetachingCall(at, state, called_name(call), *inside)
     return None
 
 
-def passes_function(timeline: Timeline, at: Frame | None, name: str) -> bool:
+def _passes_function(timeline: Timeline, at: Frame | None, name: str) -> bool:
     """Return whether a call on a line gets a function as an argument, as ``opt.step(closure)`` does."""
     source = statement_at(timeline, at)
     calls = (part for part in ast.walk(source[1].node) if isinstance(part, ast.Call)) if source is not None else ()
@@ -516,7 +516,7 @@ def passes_function(timeline: Timeline, at: Frame | None, name: str) -> bool:
     return any(isinstance(one, ast.Name | ast.Attribute) and ast.unparse(one).split(".")[-1] == name for one in given)
 
 
-def drops_result(timeline: Timeline, at: Frame | None) -> bool:
+def _drops_result(timeline: Timeline, at: Frame | None) -> bool:
     """Return whether no variable holds what a line computes, or only that of the loop around it.
 
     Such lines are ``h.detach()``, ``[h.detach() for h in state]`` and ``for h in state: h = h.detach()``.
@@ -537,7 +537,7 @@ def drops_result(timeline: Timeline, at: Frame | None) -> bool:
     return False
 
 
-def innermost_loop(one: Statement) -> ast.For | ast.While | None:
+def _innermost_loop(one: Statement) -> ast.For | ast.While | None:
     """Return the innermost loop around a statement in its own function."""
     for outer in reversed(one.around):
         if isinstance(outer, ast.For | ast.While):

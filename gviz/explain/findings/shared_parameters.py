@@ -63,8 +63,8 @@ def _repeated_finding(survey: Survey, names: Sequence[str], parameters: Sequence
     at = next(iter(frames[max(inside, default=-1) + 1 :]), innermost(timeline.info(first.node)))
     text = titled(f"{which} to one module that a list contains {times_text(len(names))}", label(timeline, first.node))
     attribute = next((word for word in reversed(names[0].split(".")) if not word.isdecimal()), "")
-    repeated = repeated_list(timeline, at, attribute)
-    edit = made_separately(timeline, repeated) if repeated is not None else None
+    repeated = _repeated_list(timeline, at, attribute)
+    edit = _made_separately(timeline, repeated) if repeated is not None else None
     return Finding("shared", text, first.seq, first.node, (part,), _ANEW, repeated or at, suspected=True, edit=edit)
 
 
@@ -147,7 +147,7 @@ def _is_varied(value: Value | None) -> bool:
 # What the text of the program says
 
 
-def made_separately(timeline: Timeline, at: Frame | None) -> Edit | None:
+def _made_separately(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``[Layer(4)] * 3``, which is one layer three times, with ``[Layer(4) for _ in range(3)]``."""
 
     def change(text: ProgramText) -> Change:
@@ -167,7 +167,7 @@ def made_separately(timeline: Timeline, at: Frame | None) -> Edit | None:
 # What the text of the program says
 
 
-def repeated_list(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
+def _repeated_list(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
     """Return the only ``[module] * n`` of the program in an assignment to an attribute or a variable of this name.
 
     ``[module for _ in range(n)]`` is the same. A list inside of another is repeated, too; the outer one counts.

@@ -24,9 +24,9 @@ from gviz.values.value import Value
 def target_in_input(survey: Survey) -> Iterator[Finding | None]:
     """Yield targets that are one place in the windows of a series that the model gets, in the same memory.
 
-    A target that is a column of other data may be a small exercise. Labels of tokens are `copied_tokens`.
+    A target that is a column of other data may be a small exercise. Labels of tokens are `_copied_tokens`.
     """
-    yield from copied_tokens(survey)
+    yield from _copied_tokens(survey)
     timeline, seen = survey.timeline, set[int]()
     roots = {node for _, event in survey.passes for node, _ in event.roots}
     for record in survey.ops("sub", *LOSSES_OF_PAIRS):
@@ -56,7 +56,7 @@ _FEWEST_TOKENS, _FEWEST_BY_STATISTICS = 8, 3
 _REORDERING = {"flip", "fliplr", "flipud", "sort", "rot90", "roll", "cat"}
 
 
-def copied_tokens(survey: Survey) -> Iterator[Finding | None]:
+def _copied_tokens(survey: Survey) -> Iterator[Finding | None]:
     """Yield labels of a cross entropy that are, in every pass, the indices that an embedding of the model got."""
     timeline, pairs = survey.timeline, list[tuple[NodeRecord, NodeRecord, NodeRecord]]()
     for record in survey.ops("nll_loss", "nll_loss2d", "cross_entropy"):

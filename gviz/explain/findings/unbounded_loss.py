@@ -280,15 +280,15 @@ def _place(term: Term) -> tuple[int, int]:
 def _edit(survey: Survey, driver: Term, below: Term) -> Edit | None:
     """Return the edit that changes the sign with which the loss takes the term, or that of the whole loss."""
     if driver.sum is not None:
-        return with_other_sign(survey.timeline, survey.at(driver.sum)) if driver.is_right else None
+        return _with_other_sign(survey.timeline, survey.at(driver.sum)) if driver.is_right else None
     turned = driver.turned or below.turned
-    return with_other_sign(survey.timeline, survey.at(turned)) if turned is not None else None
+    return _with_other_sign(survey.timeline, survey.at(turned)) if turned is not None else None
 
 
 # What the text of the program says
 
 
-def with_other_sign(timeline: Timeline, at: Frame | None) -> Edit | None:
+def _with_other_sign(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``a + b`` with ``a - b`` or the other way round, or leave out the minus of ``-a`` or ``-2 * a``."""
     if at is None or at.column < 0:
         return None

@@ -176,7 +176,7 @@ def _rounded_away(survey: Survey, node: int, one: _Parameter, call: Frame | None
     steps = f"near {number(largest)} the numbers of {value.dtype} are {number(gap)} apart; lr is {number(rate)}"
     size = f"{steps}, and the gradient is |g| {number(one.gradient)} ({one.steps} step{'s' * (one.steps != 1)})"
     part = Finding("gradient", size, one.filled, node)
-    cast = named_type(timeline, call, value.dtype)
+    cast = _named_type(timeline, call, value.dtype)
     fix = "keep the parameters in float32, and compute the forward in the short dtype with torch.autocast"
     at, edit = cast if cast is not None else (call, None)
     return Finding("unchanged", text, one.first, node, (part,), fix, at, edit=edit)
@@ -354,7 +354,7 @@ def _undone_finding(survey: Survey, node: int, one: _Undone) -> Finding:
     back = f"{moved} the program wrote the numbers from before the step"
     part = Finding("write", back, seq, node)
     is_own = source is not None and node in ancestors(timeline, source.node)
-    edit = straight_through(timeline, at) if is_own else None
+    edit = _straight_through(timeline, at) if is_own else None
     fix = "do not write these numbers back, or write them before the training only"
     if is_own:
         fix = "keep the exact weight, and compute with a rounded copy: w + (rounded - w).detach()"
@@ -370,7 +370,7 @@ def _undone_finding(survey: Survey, node: int, one: _Undone) -> Finding:
 # What the text of the program says
 
 
-def straight_through(timeline: Timeline, at: Frame | None) -> Edit | None:
+def _straight_through(timeline: Timeline, at: Frame | None) -> Edit | None:
     """Replace ``self.weight.data = round(self.weight.data)`` with a rounded copy that passes the gradient through.
 
     ``weight = self.weight + (round(self.weight) - self.weight).detach()`` is what the rest of the function reads then.
@@ -400,7 +400,7 @@ _SHORT_TYPES = {"bfloat16": "bfloat16", "half": "float16", "float16": "float16"}
 """Types of two bytes, by the attribute of a module or the method that names them."""
 
 
-def named_type(timeline: Timeline, at: Frame | None, dtype: str) -> tuple[Frame, Edit | None] | None:
+def _named_type(timeline: Timeline, at: Frame | None, dtype: str) -> tuple[Frame, Edit | None] | None:
     """Return the first line that names a short type, ``torch.bfloat16`` or ``.half()``, and the edit to float32."""
     text = program_text(timeline, at)
     if text is None or at is None:

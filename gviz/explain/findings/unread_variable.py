@@ -70,11 +70,11 @@ def unread_variables(survey: Survey) -> Iterator[Finding | None]:
     timeline = survey.timeline
     stacks = {record.created.stack for record in survey.nodes.values() if record.created.requires_grad}
     frames = {(frame.path, frame.function): frame for stack in stacks for frame in timeline.stack(stack)}
-    names: dict[tuple[str, str], NamesOfFunction] = {}
+    names: dict[tuple[str, str], _NamesOfFunction] = {}
     read: defaultdict[str, set[str]] = defaultdict(set)
     for place, frame in frames.items():
         yield None
-        names[place] = unread_names(timeline, frame)
+        names[place] = _unread_names(timeline, frame)
         read[_last(place[1])] |= names[place].read
     for (_, function), known in names.items():
         yield None
@@ -102,7 +102,7 @@ def _last(function: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadName:
+class _UnreadName:
     """A name that a function or a program sets and none of its statements reads, and the line that sets it first.
 
     `is_given` is whether a caller or the head of a loop gives it, and not a statement of its own.
@@ -114,14 +114,14 @@ class UnreadName:
 
 
 @dataclass(frozen=True, slots=True)
-class NamesOfFunction:
+class _NamesOfFunction:
     """The names that a function reads, and those of its own that it does not."""
 
     read: frozenset[str] = frozenset()
-    unread: tuple[UnreadName, ...] = ()
+    unread: tuple[_UnreadName, ...] = ()
 
 
-def unread_names(timeline: Timeline, at: Frame) -> NamesOfFunction:
+def _unread_names(timeline: Timeline, at: Frame) -> _NamesOfFunction:
     """Return the names of the function in which a frame is, or of the program outside of functions.
 
     A parameter with a default may be for other callers.
@@ -129,25 +129,25 @@ def unread_names(timeline: Timeline, at: Frame) -> NamesOfFunction:
     text = program_text(timeline, at)
     one = text.at(at.line, at.column) if text is not None else None
     if text is None or one is None:
-        return NamesOfFunction()
+        return _NamesOfFunction()
     outer = function_of(one)
     function = outer if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef) else None
     body = (function or text.tree).body
     read = frozenset(name for part in body for name in (*names_read(part), *_named(part)))
-    given, own = list[UnreadName](), list[UnreadName]()
+    given, own = list[_UnreadName](), list[_UnreadName]()
     if function is not None:
         args = [*function.args.posonlyargs, *function.args.args]
         required = args[: len(args) - len(function.args.defaults)]
-        given = [UnreadName(arg.arg, frame_of(at, function.lineno, text), True) for arg in required]
+        given = [_UnreadName(arg.arg, frame_of(at, function.lineno, text), True) for arg in required]
     for statement in text.by_function.get(outer, ()):
         line = frame_of(at, statement.first, text)
         if isinstance(statement.around[-1], ast.ClassDef):
             continue  # fields of a class
         if isinstance(statement.node, ast.For):
             bound = {part.id for part in ast.walk(statement.node.target) if isinstance(part, ast.Name)}
-            given += [UnreadName(name, line, True) for name in sorted(bound)]
-        own += [UnreadName(name, line, False) for name in sorted(names_set(statement.node))]
-    return NamesOfFunction(read, tuple(each for each in (*given, *own) if each.name not in read))
+            given += [_UnreadName(name, line, True) for name in sorted(bound)]
+        own += [_UnreadName(name, line, False) for name in sorted(names_set(statement.node))]
+    return _NamesOfFunction(read, tuple(each for each in (*given, *own) if each.name not in read))
 
 
 def _named(part: ast.AST) -> Iterator[str]:

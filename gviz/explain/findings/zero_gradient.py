@@ -528,7 +528,7 @@ def _tiny_weight(timeline: Timeline, info: NodeInfo) -> Finding | None:
             continue
         scale = (value.shape[0] / value.size) ** 0.5
         if stats.rms <= _MOST_OF_SCALE * scale:
-            at = scaled_at(timeline, innermost(info), weight.name.split(".")[-1], stats.rms)
+            at = _scaled_at(timeline, innermost(info), weight.name.split(".")[-1], stats.rms)
             if at is not None:
                 rms = f"{label(timeline, weight.node)} has an rms of {number(stats.rms)}"
                 far = f"{rms}, set at {file_line(at.path, at.line)}; 1 / sqrt(fan_in) is {number(scale)}"
@@ -867,7 +867,7 @@ def initializer(timeline: Timeline, at: Frame | None, name: str, until: int) -> 
     return frame
 
 
-def scaled_at(timeline: Timeline, like: Frame | None, name: str, size: float) -> Frame | None:
+def _scaled_at(timeline: Timeline, like: Frame | None, name: str, size: float) -> Frame | None:
     """Return the only line that writes to tensors of this last name with a number of about a size.
 
     ``nn.init.normal_(m.weight, std=0.01)`` writes to every weight with an rms of 0.01.
