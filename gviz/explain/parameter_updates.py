@@ -13,6 +13,7 @@ from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Moment, Timeline
 from gviz.trace.whole_iterations import NUMBERED
 from gviz.values.plain_text import shown
+from gviz.values.value import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,3 +197,8 @@ def _option_words(options: Mapping[str, Option], before: Mapping[str, Option]) -
             yield f"{shown(name)}={option_text(value)} (was {option_text(before[name])})"
         elif name == "lr" or (value not in (0, None, "", ()) and name not in _REDUNDANT):  # False is 0, too
             yield f"{shown(name)}={option_text(value)}"
+
+
+def numbers_without_shape(value: Value | None) -> tuple[object, ...] | None:
+    """Return what is stored of a value's numbers: a storage and the parameter in it may differ in shape."""
+    return None if value is None else (value.data, value.stats, value.blob)

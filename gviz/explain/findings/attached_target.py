@@ -16,8 +16,6 @@ from gviz.explain.operation_sets import (
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 
-# A target that depends on the trained parameters: the gradient flows into it, too
-
 
 def attached_target(survey: Survey) -> Iterator[Finding]:
     """Yield losses whose second argument requires a gradient as well."""

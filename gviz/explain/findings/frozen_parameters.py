@@ -22,7 +22,7 @@ from gviz.explain.edit import (
 )
 from gviz.explain.finding import Finding, Number
 from gviz.explain.hook_effects import HookEffect, hooks_of
-from gviz.explain.parameter_updates import next_step, options_of
+from gviz.explain.parameter_updates import next_step, numbers_without_shape, options_of
 from gviz.explain.program_text import (
     assignment,
     receiver,
@@ -32,12 +32,6 @@ from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.plain_text import shown
 from gviz.values.value import Value
-
-
-def _numbers(value: Value | None) -> tuple[object, ...] | None:
-    """Return the numbers without the shape: a storage and the parameter in it may differ in shape."""
-    return None if value is None else (value.data, value.stats, value.blob)
-
 
 # Parameters that are frozen, and that an optimizer moves all the same
 
@@ -68,13 +62,13 @@ def frozen_moved(survey: Survey) -> Iterator[Finding | None]:
         yield None
         match event:
             case RequiresGradSet(node=node, requires_grad=False) if node in survey.optimized:
-                frozen[node] = _Frozen(_numbers(timeline.memory_value(node, 0, seq)))
+                frozen[node] = _Frozen(numbers_without_shape(timeline.memory_value(node, 0, seq)))
             case RequiresGradSet(node=node) | GradAccumulated(node=node):
                 frozen.pop(node, None)
             case GradSet(node=node, how="zero") if node in frozen:
                 frozen[node].is_cleared, cleared = True, event
             case StorageWritten(storage=storage) if owners.get(storage) in frozen:
-                one, now = frozen[owners[storage]], _numbers(event.value)
+                one, now = frozen[owners[storage]], numbers_without_shape(event.value)
                 one.has_moved, one.numbers = one.has_moved or now != one.numbers, now
             case OptimizerStepped(parameters=stepped):
                 for node in frozen.keys() & set(stepped):

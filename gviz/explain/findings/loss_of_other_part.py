@@ -1,4 +1,4 @@
-"""A loss that reaches the parameters of another part of the program, which has a loss of its own."""
+"""A loss that reaches the parameters of another part with a loss of its own, as through an advantage with a graph."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from gviz.explain.operation_sets import (
 )
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors, descendants
-
-# A loss that reaches the parameters of another part, which has a loss of its own: an advantage that is not detached
 
 _MOST_PRODUCTS = 200
 

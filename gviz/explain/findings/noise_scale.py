@@ -140,7 +140,7 @@ def _power(survey: Survey, record: NodeRecord) -> _Power | None:
 
 
 def _logarithm(survey: Survey, record: NodeRecord) -> _Power | None:
-    """Return that of which a tensor is the logarithm, as a power: `s` is that of ``exp(s)``."""
+    """Return the power whose logarithm a tensor is: `s` is the logarithm of ``exp(s)``."""
     root, factor = _multiple(survey, record)
     source = next(survey.sources(root), None)
     if root.op == "log" and source is not None:

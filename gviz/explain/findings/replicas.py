@@ -16,17 +16,10 @@ from gviz.events import (
 from gviz.explain.display_names import at_text, innermost, label, titled
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import SAME_NUMBERS
+from gviz.explain.parameter_updates import numbers_without_shape
 from gviz.explain.recording_overview import Survey
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
-
-
-def _numbers(value: Value | None) -> tuple[object, ...] | None:
-    """Return the numbers without the shape: a storage and the parameter in it may differ in shape."""
-    return None if value is None else (value.data, value.stats, value.blob)
-
-
-# Replicas: parameters that get the same gradient, and have different values
 
 _FEWEST_REPLICATED = 2
 
@@ -58,7 +51,11 @@ def replicas_apart(survey: Survey) -> Iterator[Finding | None]:
             continue
         values = [timeline.memory_value(node, 0, seq) for node in (before[1].node, event.node)]
         pair = frozenset((before[1].node, event.node))
-        if None not in values and _numbers(values[0]) != _numbers(values[1]) and pair <= survey.optimized:
+        if (
+            None not in values
+            and numbers_without_shape(values[0]) != numbers_without_shape(values[1])
+            and pair <= survey.optimized
+        ):
             now[event.stack].setdefault(pair, (seq, before[1].node, event))
     for pairs in always.values():
         apart = [one for pair, one in pairs.items() if not _are_used_together(timeline, *pair)]

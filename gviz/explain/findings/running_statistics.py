@@ -33,7 +33,7 @@ _FEWEST_SINCE = 5
 """The fewest steps of others in which a part that was trained before counts as frozen for good."""
 
 
-# A batch norm in evaluation mode with the statistics that it was made with: a copy of which only the parameters follow
+# A batch norm in evaluation mode with its initial statistics: only the parameters of the copy follow the training
 
 _NORMS = ("batch_norm", "native_batch_norm", "cudnn_batch_norm", "_batch_norm_impl_index")
 

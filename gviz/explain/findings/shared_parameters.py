@@ -10,6 +10,7 @@ from itertools import takewhile
 from gviz.explain.display_names import innermost, label, titled
 from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding
+from gviz.explain.parameter_updates import numbers_without_shape
 from gviz.explain.program_text import ProgramText, assigned_parts, binds_name, names_set, program_text
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.source.call_stack import Frame
@@ -17,11 +18,6 @@ from gviz.trace.timeline import Timeline
 from gviz.values.number_text import times_text
 from gviz.values.plain_text import shown
 from gviz.values.value import Value
-
-
-def _numbers(value: Value | None) -> tuple[object, ...] | None:
-    """Return the numbers without the shape: a storage and the parameter in it may differ in shape."""
-    return None if value is None else (value.data, value.stats, value.blob)
 
 
 def shared(survey: Survey) -> Iterator[Finding | None]:
@@ -124,7 +120,14 @@ def untied(survey: Survey) -> Iterator[Finding | None]:
         yield None
         if record is None or record.created.kind != "parameter" or record.node in words or not _is_varied(record.value):
             continue
-        twin = next((node for node in words if _numbers(survey.nodes[node].value) == _numbers(record.value)), 0)
+        twin = next(
+            (
+                node
+                for node in words
+                if numbers_without_shape(survey.nodes[node].value) == numbers_without_shape(record.value)
+            ),
+            0,
+        )
         same = twin and survey.nodes[twin].shape == record.shape and twin in survey.optimized
         if not same:
             continue

@@ -286,7 +286,7 @@ def _reduction_of(survey: Survey, scale: NodeRecord, whole: NodeRecord) -> str:
     size, ends, name = prod(whole.shape), {start.node}, ""
     if start.created.kind != "op":
         return ""
-    if start.op in ("exp", "abs"):  # of which there may be two
+    if start.op in ("exp", "abs"):  # the sum may have an exp or abs of its own: x.exp() / x.exp().sum()
         ends |= {source.node for source in survey.sources(start)}
     waiting = [scale]
     for _ in range(_MOST_STEPS_BACK):
@@ -400,7 +400,7 @@ def masked_after_softmax(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _before_dropouts(survey: Survey, record: NodeRecord) -> NodeRecord | None:
-    """Return the softmax of which a tensor is a view, a copy or a dropout; None if there is none."""
+    """Return the softmax behind a view, a copy or a dropout; None for any other tensor."""
     record = survey.unwrapped(record)
     while record.op in DROPOUTS and (source := next(survey.sources(record), None)) is not None:
         record = survey.unwrapped(source)

@@ -18,8 +18,6 @@ from gviz.explain.tracking import ancestors
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 
-# A target that is a part of the input of the model: it can be copied
-
 
 def target_in_input(survey: Survey) -> Iterator[Finding | None]:
     """Yield targets that are one place in the windows of a series that the model gets, in the same memory.

@@ -18,8 +18,6 @@ _SLACK = 0.01
 """How far above 0 the logarithm of a probability may be: that of ``log(p + 0.001)`` is."""
 
 
-# Targets outside of what a loss takes: 0 and 1 where it takes -1 and 1, or the other way round
-
 _SIGNS = {
     "cosine_embedding_loss": "CosineEmbeddingLoss", "hinge_embedding_loss": "HingeEmbeddingLoss",
     "margin_ranking_loss": "MarginRankingLoss", "soft_margin_loss": "SoftMarginLoss",

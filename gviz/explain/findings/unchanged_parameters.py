@@ -24,7 +24,7 @@ from gviz.explain.edit import Edit, lines_replaced, node_replaced
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.vanishing_exploding import Waypoint, is_cancelled, path_to, vanishing
 from gviz.explain.grad_history import is_zero
-from gviz.explain.parameter_updates import options_of
+from gviz.explain.parameter_updates import numbers_without_shape, options_of
 from gviz.explain.program_text import (
     called_lines,
     frame_of,
@@ -92,7 +92,7 @@ def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int
             case StorageWritten() | DataSet() if (node := _written(event, owners)) in holds:
                 one = known.setdefault(node, _Parameter())
                 if not one.moved:
-                    one.moved = _numbers(event.value) != _numbers(holds[node])
+                    one.moved = numbers_without_shape(event.value) != numbers_without_shape(holds[node])
                     one.exact &= (event.value.data or event.value.blob) is not None
                     holds[node] = event.value
                     written.add(node)
@@ -111,11 +111,6 @@ def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int
 def _written(event: StorageWritten | DataSet, owners: dict[int, int]) -> int:
     """Return the parameter that was written to, 0 for anything else."""
     return owners.get(event.storage, 0) if isinstance(event, StorageWritten) else event.node
-
-
-def _numbers(value: Value | None) -> tuple[object, ...] | None:
-    """Return the numbers without the shape: a storage and the parameter in it may differ in shape."""
-    return None if value is None else (value.data, value.stats, value.blob)
 
 
 def _unchanged_finding(survey: Survey, node: int, one: _Parameter, path: list[Waypoint]) -> Finding:

@@ -23,8 +23,6 @@ from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 
-# Units that begin equal and stay equal: equal rows of a weight, with equal gradients
-
 
 def same_units(survey: Survey) -> Iterator[Finding | None]:
     """Yield weights whose rows are all equal, and get equal gradients in every pass: all units stay the same."""
