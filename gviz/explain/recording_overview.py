@@ -162,3 +162,9 @@ class Survey:
     def at(self, record: NodeRecord) -> Frame | None:
         """Return the line that made a node."""
         return own_frame(self.timeline.stack(record.created.stack))
+
+
+def dimensions_named(value: object, count: int) -> set[int]:
+    """Return the dimensions that an attribute names, counted from 0."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return {number % count for number in values if isinstance(number, int) and count}

@@ -2910,6 +2910,8 @@ opt.step()
         ("torch.softmax(q(x) @ x.transpose(1, 2), dim=-1)", "weights @ v(x)", False),
         ("torch.softmax(q(x) @ x.transpose(1, 2), dim=1)", "weights.transpose(1, 2) @ v(x)", False),
         ("torch.softmax(q(x) @ x.transpose(1, 2), dim=1)", "(weights / weights.sum(-1, keepdim=True)) @ v(x)", False),
+        ("torch.softmax(q(x) @ x.transpose(1, 2), dim=1)", "weights @ v(x) - weights.sum(2, True) * x", False),
+        ("torch.softmax(q(x) @ x.transpose(1, 2), dim=1)", "weights @ v(x) + 0 * weights.sum(1, True).mT", True),
         ("torch.softmax(q(x), dim=1)", "v(x) @ weights.transpose(1, 2)", False),
         ("torch.softmax(q(x), dim=1)", "weights * v(x)", False),
     ],

@@ -15,7 +15,7 @@ from gviz.explain.operation_sets import ACTIVATIONS, ELEMENTWISE, LISTS, LOSSES,
 from gviz.explain.program_text import (
     ProgramText,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.recording_overview import NodeRecord, Survey, dimensions_named
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import shape_text
@@ -295,7 +295,7 @@ def _axis_before(record: NodeRecord, source: NodeRecord, position: int, axis: _A
     if record.op in ("transpose", "t", "permute"):
         dim = _order(record, len(shape))[dim]
     elif record.op in _REDUCTIONS:
-        gone = _dimensions(attrs.get("dim"), len(before))
+        gone = dimensions_named(attrs.get("dim"), len(before))
         if not gone:
             return None
         if not attrs.get("keepdim"):
@@ -306,7 +306,7 @@ def _axis_before(record: NodeRecord, source: NodeRecord, position: int, axis: _A
         elif dim in gone:
             return None
     elif record.op == "stack":
-        stacked = _dimensions(attrs.get("dim", 0), len(shape))
+        stacked = dimensions_named(attrs.get("dim", 0), len(shape))
         if dim in stacked:
             return None
         dim -= dim > min(stacked, default=0)
@@ -315,12 +315,6 @@ def _axis_before(record: NodeRecord, source: NodeRecord, position: int, axis: _A
     else:
         return None
     return _axes(before)[dim] if 0 <= dim < len(before) and before[dim] == axis[1] else None
-
-
-def _dimensions(value: object, count: int) -> set[int]:
-    """Return the dimensions that an attribute names, counted from 0."""
-    values = value if isinstance(value, list | tuple) else [value]
-    return {number % count for number in values if isinstance(number, int) and count}
 
 
 def _order(record: NodeRecord, count: int) -> list[int]:

@@ -27,7 +27,7 @@ from gviz.explain.operation_sets import (
     SOFTMAXES,
     WEIGHTED_SUMS,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.recording_overview import NodeRecord, Survey, dimensions_named
 from gviz.source.call_stack import Frame
 from gviz.values.number_text import number, shape_text
 
@@ -543,7 +543,8 @@ def softmax_of_other_dim(survey: Survey) -> Iterator[Finding | None]:
     """Yield a softmax that is the left factor of a matrix product, and does not add up to one along its rows.
 
     A product sums over the last dimension of its left factor. Weights that are divided or transposed before it are
-    left out. The same of groups of rows is `softmax_of_other_groups`.
+    left out, and so are those that the program also adds up along their rows: a soft assignment, as in NetVLAD. The same
+    of groups of rows is `softmax_of_other_groups`.
     """
     yield from softmax_of_other_groups(survey)
     seen = set[int]()
@@ -553,6 +554,8 @@ def softmax_of_other_dim(survey: Survey) -> Iterator[Finding | None]:
         if not isinstance(dim, int) or rank < 2 or dim % rank == rank - 1 or record.created.stack in seen:
             continue
         if record.shape[-1] < 2 or (product := _left_of_product(survey, record)) is None:
+            continue
+        if _is_summed_along_rows(survey, record):
             continue
         seen.add(record.created.stack)
         timeline = survey.timeline
@@ -564,6 +567,14 @@ def softmax_of_other_dim(survey: Survey) -> Iterator[Finding | None]:
         fix = "softmax over the dimension of what is attended to: dim=-1"
         edit = with_dim(timeline, at, "softmax", "-1")
         yield Finding("softmax-dim", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)
+
+
+def _is_summed_along_rows(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether the program adds up a softmax over its last dimension: it does not expect a sum of one there."""
+    rank = len(record.shape)
+    users = (survey.nodes.get(node) for node in survey.timeline.nodes.users(record.node))
+    sums = (user for user in users if user is not None and user.op in ("sum", "mean"))
+    return any(rank - 1 in dimensions_named(dict(one.created.attrs).get("dim"), rank) for one in sums)
 
 
 def _left_of_product(survey: Survey, record: NodeRecord) -> NodeRecord | None:
