@@ -65,3 +65,27 @@ def test_the_logarithm_is_described_where_the_edit_would_change_more(name, engin
 def test_another_logarithm_is_clamped(engine, checks):
     text = HEAD + "loss = -torch.log(model(x).clamp(min=0)).mean()\nloss.backward()\n"
     assert ".clamp(min=1e-8)" in check(checks, text, engine).edit.new
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_branch_of_where_gets_a_safe_input_first(engine, checks):
+    text = (
+        HEAD + "p = torch.softmax(model(x), dim=1)\nloss = torch.where(p > 0, torch.log(p), p).sum()\nloss.backward()\n"
+    )
+    kinds = {one.finding.kind: one.finding for one in checks.of_text(text, engine).found}
+    born = kinds.get("nan-born") or kinds["nan-born-backward"]
+    assert born.fix.startswith("make the input safe before where()")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_probabilities_that_are_taken_in_parts_are_described(engine, checks):
+    body = "p = torch.softmax(model(x), dim=1)\nloss = -torch.log(p.reshape(-1)).sum() + p.max()\nloss.backward()\n"
+    assert "log_softmax of the scores" in check(checks, HEAD + body, engine).fix
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_sigmoid_without_the_name_f_is_described(engine, checks):
+    text = HEAD.replace("import torch.nn.functional as F\n", "")
+    one = check(checks, text + "loss = -torch.log(torch.sigmoid(model(x))).mean()\nloss.backward()\n", engine)
+    assert one.fix.startswith("F.logsigmoid of the scores")
+    assert one.edit is None

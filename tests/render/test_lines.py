@@ -321,3 +321,65 @@ def test_what_only_a_module_that_is_left_out_has_made_is_drawn():
         ("weight param", "… Linear"),
         ("bias param", "… Linear"),
     }
+
+
+def through(program, **options):
+    """The lines through nodes that are left out: the names of their ends, and their labels."""
+    timeline = timeline_of(program)
+    chosen = drawing(timeline, last_moment(timeline), ExportOptions(), fits=True)
+    drawn = moment_scene(timeline, last_moment(timeline), replace(chosen, content="followed", **options))
+    names = {box.key: box.title.split(" #")[0] for box in drawn.boxes}
+    return {(names[one.source], one.label, names[one.target]) for one in drawn.edges if one.label[:1] == "…"}
+
+
+def test_a_collapsed_module_is_no_source_of_data_that_an_earlier_call_of_it_made():
+    def program():
+        policy = torch.nn.Sequential(torch.nn.Linear(2, 2))
+        for _ in range(2):
+            with torch.no_grad():
+                data = (policy[0].weight * 2).sign()
+                data = data + 1
+            policy(data).sum().backward()
+
+    closed = through(program, graph_filter=Filter(frozenset({"policy.0"})))
+    assert not [line for line in closed if "Linear" in line[0]]
+    assert ("0.weight param", "…", "data = add") in through(program, graph_filter=Filter())
+
+
+def test_a_line_inside_of_a_module_does_not_name_it():
+    class Quantizer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("codes", torch.ones(2, 3))
+
+        def forward(self, x):
+            with torch.no_grad():
+                scaled = (self.codes * 2).abs().exp()
+            return x * scaled
+
+    def program():
+        quantizer, w = Quantizer(), torch.ones(2, 3, requires_grad=True)
+        for _ in range(2):
+            quantizer(w).sum().backward()
+
+    assert through(program, graph_filter=Filter()) == {("codes const", "…", "scaled = exp")}
+
+
+def test_a_buffer_of_a_module_that_is_left_out_is_no_source_next_to_its_input():
+    class Normalizer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("mean", torch.ones(3))
+
+        def forward(self, x):
+            return (x - self.mean).abs()
+
+    def program():
+        normalizer, w = torch.nn.Sequential(Normalizer()), torch.ones(3, requires_grad=True)
+        for _ in range(2):
+            x = torch.randn(2, 3)
+            with torch.no_grad():
+                y = normalizer(x).exp()
+            (y * w).sum().backward()
+
+    assert through(program, graph_filter=Filter()) == {("x const", "… Sequential", "y = exp")}

@@ -543,7 +543,7 @@ def softmax_of_other_dim(survey: Survey) -> Iterator[Finding | None]:
     """Yield a softmax that is the left factor of a matrix product, and does not add up to one along its rows.
 
     A product sums over the last dimension of its left factor. Weights that are divided or transposed before it are
-    left out, and so are those that the program also adds up along their rows: a soft assignment, as in NetVLAD. The same
+    left out, and so are those that the program also adds up along their rows: a soft assignment, as in NetVLAD. That
     of groups of rows is `softmax_of_other_groups`.
     """
     yield from softmax_of_other_groups(survey)

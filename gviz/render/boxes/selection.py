@@ -104,19 +104,19 @@ def inputs_through_untracked(
     for node, info in infos.items():
         if node in own_nodes or info.created.kind != "op" or info.created.requires_grad:
             continue
-        waiting, seen = [(edge, _module(info)) for edge in info.created.inputs], {node}
+        waiting, seen = [(edge, info) for edge in info.created.inputs], {node}
         given, of_modules, modules = dict[Edge, None](), dict[Edge, None](), set[str]()
         while waiting:
-            edge, module = waiting.pop(0)
+            edge, user = waiting.pop(0)
             source = timeline.info(edge[0]) if edge[0] else None
             if source is None or edge[0] in seen:
                 continue
             seen.add(edge[0])
             if source.created.kind == "op" and edge[0] not in infos:
                 modules.add(_module(source))
-                waiting += [(one, _module(source)) for one in source.created.inputs]
+                waiting += [(one, source) for one in source.created.inputs]
             elif dict(source.created.attrs).get("number") is not True:
-                is_of_another = module not in ("", _module(info)) and _belongs_to(source, module)
+                is_of_another = _module(user) not in ("", _module(info)) and _is_of_module(source, user)
                 (of_modules if is_of_another else given)[edge] = None
         if given or of_modules:
             modules -= {"", _module(info)}
@@ -124,10 +124,12 @@ def inputs_through_untracked(
     return origins
 
 
-def _belongs_to(leaf: NodeInfo, module: str) -> bool:
-    """Return whether a leaf is a parameter or buffer of a module, or a constant that a call of it made."""
-    is_leaf, is_parameter = leaf.created.kind != "op", leaf.created.kind == "parameter"
-    return is_leaf and (is_parameter or _module(leaf) == module or leaf.name.startswith(f"{module}."))
+def _is_of_module(leaf: NodeInfo, user: NodeInfo) -> bool:
+    """Return whether a leaf is a parameter or buffer of the module whose call uses it, or a constant of that call."""
+    if leaf.created.kind in ("op", "parameter"):
+        return leaf.created.kind == "parameter"
+    holder = leaf.name.rpartition(".")[0]  # a path in the model, with or without the model
+    return _module(leaf) == _module(user) or (bool(holder) and holder in (user.scope, user.scope.partition(".")[2]))
 
 
 def _module(info: NodeInfo) -> str:
