@@ -262,3 +262,33 @@ for i in range(3):
     opt.step()
 """
     assert [str(one) for one in checks.of_text(text, "torch").found] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_another_model_that_begins_with_the_same_number_everywhere_is_no_copy(engine, checks):
+    text = f"""{HEAD}
+other = Net()
+for net in (model, other):
+    for p in net.parameters():
+        nn.init.constant_(p, 0.5)
+for i in range(3):
+    x, y, _, _ = task()
+    opt.zero_grad()
+    F.mse_loss(other(x), y).backward()
+    opt.step()
+"""
+    kinds = {one.finding.kind for one in checks.of_text(text, engine).found}
+    assert "copied-model" not in kinds
+    assert "never-stepped" in kinds
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_program_that_failed_may_have_copied_the_gradients_back_later(engine, checks):
+    text = f"""{HEAD}
+fast = copy.deepcopy(model)
+x, y, _, _ = task()
+opt.step()
+F.mse_loss(fast(x), y).backward()
+torch.ones(2) + torch.ones(3)
+"""
+    assert "copied-model" not in {one.finding.kind for one in checks.of_text(text, engine).found}
