@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, zip_longest
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
@@ -17,7 +19,7 @@ from gviz.render.boxes.edges import Link
 from gviz.render.boxes.graph_structure import Structure
 from gviz.render.cells.box import Appearance, EdgeState, Face, Line
 from gviz.render.cells.canvas import Canvas
-from gviz.render.layout import DEFAULT_WIDTH, Edge, Key, Layout, PlacedBox, layout
+from gviz.render.layout import DEFAULT_WIDTH, Edge, Key, Layout, layout
 from gviz.render.layout import Box as Room
 from gviz.render.scene import Scene, States, scene
 from gviz.trace.timeline import Moment, Timeline
@@ -56,17 +58,30 @@ def with_room_for_two(timeline: Timeline, shape: Structure, layout: Layout, max_
     if layout.rightward:
         return shape, layout
     places, room = dict(layout.places), max(layout.width, max_width - SCROLL_BAR)
-    walls = [*_walls(layout)]
+    boxes, walls = defaultdict[int, list[Key]](list), defaultdict[int, list[_Wall]](list)
+    for place in places.values():
+        for stripe in _stripes(place.y, place.bottom):
+            boxes[stripe].append(place.key)
+    for wall in _walls(layout):
+        for stripe in _stripes(wall.rows.start, wall.rows.stop):
+            walls[stripe].append(wall)
     for outline in shape.places:
         value = timeline.info(outline.node).created.first_value
         more = width_for_two(outline, value, shape.options) - outline.width
         place = places[outline.key]
         if more > 0:
-            others = [(one.x, one.right) for one in places.values() if one.key != place.key and _share_rows(one, place)]
-            others += [(x, x + 1) for x, rows in walls if rows.start < place.bottom and place.y < rows.stop]
-            right = min([room - place.right, *(x - GAP - place.right for x, _ in others if x >= place.right)])
+            near = _stripes(place.y, place.bottom)
+            others = {key: places[key] for stripe in near for key in boxes[stripe] if key != place.key}
+            taken = [(one.x, one.right) for one in others.values() if one.y < place.bottom and place.y < one.bottom]
+            taken += [
+                (wall.x, wall.right)
+                for stripe in near
+                for wall in walls[stripe]
+                if wall.rows.start < place.bottom and place.y < wall.rows.stop
+            ]
+            right = min([room - place.right, *(max(x - place.right, 0) - GAP for x, end in taken if end > place.right)])
             right = max(min(right, more), 0)
-            left = min([place.x, *(place.x - GAP - end for _, end in others if end <= place.x)])
+            left = min([place.x, *(max(place.x - end, 0) - GAP for x, end in taken if x < place.x)])
             left = max(min(left, more - right), 0)
             places[place.key] = place._replace(x=place.x - left, width=place.width + left + right)
     wider = tuple(
@@ -76,16 +91,26 @@ def with_room_for_two(timeline: Timeline, shape: Structure, layout: Layout, max_
     return replace(shape, places=wider), replace(layout, places=places, width=width)
 
 
-def _share_rows(one: PlacedBox, other: PlacedBox) -> bool:
-    return one.y < other.bottom and other.y < one.bottom
+_STRIPE = 64
+"""The rows of a stripe: a box is compared only with what is in its stripes, as thousands of boxes have many lines."""
 
 
-def _walls(layout: Layout) -> Iterator[tuple[int, range]]:
-    """Yield the columns of lines and their rows: a box must not cover them."""
+def _stripes(start: int, stop: int) -> range:
+    return range(start // _STRIPE, (stop - 1) // _STRIPE + 1)
+
+
+class _Wall(NamedTuple):
+    """The columns and rows of a part of a line: a box must not cover them."""
+
+    x: int
+    right: int
+    rows: range
+
+
+def _walls(layout: Layout) -> Iterator[_Wall]:
     for wire in layout.wires:
         for (x, y), (to_x, to_y) in pairwise(wire.points):
-            rows = range(min(y, to_y), max(y, to_y) + 1)
-            yield from ((column, rows) for column in range(min(x, to_x), max(x, to_x) + 1))
+            yield _Wall(min(x, to_x), max(x, to_x) + 1, range(min(y, to_y), max(y, to_y) + 1))
 
 
 class Moments:
