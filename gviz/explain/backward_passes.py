@@ -127,7 +127,10 @@ def passes_by_loss(timeline: Timeline, n: int = 0) -> tuple[PassesOfLoss, ...]:
     these have a few names, or parameters without a common one, each more than once: as in a loop over two models. In a
     program without a loop the losses differ in their names only.
     """
-    n = n or len(timeline)
+    return timeline.once(_passes_by_loss, n or len(timeline))
+
+
+def _passes_by_loss(timeline: Timeline, n: int) -> tuple[PassesOfLoss, ...]:
     phases = [phase for phase in timeline.phases if phase.kind == "backward" and phase.start <= n]
     calls = _by_key(phases, lambda phase: _call(timeline, phase))
     if all(len(group) == 1 for group in calls):

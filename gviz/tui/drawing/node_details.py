@@ -20,7 +20,7 @@ from gviz.explain.tracking import as_at
 from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline
-from gviz.tui.drawing.training_summary import after_pass, beginning, nonfinite_lines, overview
+from gviz.tui.drawing.training_summary import BranchMoment, after_pass, beginning, nonfinite_lines, overview
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
 from gviz.tui.styled_lines import TIED, Line, Span, cells, columns, cut, labelled, line, link, plain, wrapped
 from gviz.values.plain_text import clipped_name, shown
@@ -109,7 +109,7 @@ def _view_of_branch(subject: Subject) -> NodeView | None:
     return None if state is None else NodeView(timeline, moment, node, state, subject.full, subject.width - 3)
 
 
-def _moment_of_branch(subject: Subject) -> tuple[Timeline, int] | None:
+def _moment_of_branch(subject: Subject) -> BranchMoment | None:
     """Return the recording of the branch, and its moment, if there is one."""
     branch, n = subject.branch_view, subject.moment.n
     return (branch.timeline, branch.moment(n)) if branch is not None and branch.covers(n) else None

@@ -77,12 +77,12 @@ def pass_at(timeline: Timeline, n: int, node: int) -> PassResult | None:
     return result if result is not None and (not result.root or node in (0, result.root)) else None
 
 
-Elsewhere: TypeAlias = tuple[Timeline, int]
+BranchMoment: TypeAlias = tuple[Timeline, int]
 """The recording of a what-if's branch, and a moment of it."""
 
 
 def overview(
-    timeline: Timeline, moment: Moment, node: int, width: int, glyphs: Glyphs, branch: Elsewhere | None = None
+    timeline: Timeline, moment: Moment, node: int, width: int, glyphs: Glyphs, branch: BranchMoment | None = None
 ) -> Iterator[Line]:
     """Yield a summary at the end of a pass or of the recording; nothing at any other moment.
 
@@ -107,7 +107,7 @@ def _pass_or_branch(
     result: PassResult,
     width: int,
     glyphs: Glyphs,
-    branch: Elsewhere | None,
+    branch: BranchMoment | None,
     answer: tuple[str, str] = ("e", ": why"),
 ) -> Iterator[Line]:
     """Yield a pass; in a what-if the same pass of the branch, or else the recorded one, marked as that."""
@@ -124,7 +124,7 @@ def _pass_or_branch(
 
 
 def after_pass(
-    timeline: Timeline, moment: Moment, width: int, glyphs: Glyphs, branch: Elsewhere | None = None
+    timeline: Timeline, moment: Moment, width: int, glyphs: Glyphs, branch: BranchMoment | None = None
 ) -> Iterator[Line]:
     """Yield a summary of the pass at the first event after it, below the node that is made there.
 
