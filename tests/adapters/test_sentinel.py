@@ -789,7 +789,10 @@ def test_a_timed_step_ends_before_what_follows_it(tmp_path, monkeypatch):
     told, log = recorded(tmp_path / "a.gviz", Run(optimizers=2), 300, budget=0.9)
     log.close()
     assert told.timed_iterations
-    assert {ended.count(one) for one in ended} == {5}  # where each of the two steps begins and ends, and at the end
+    *whole, last = (ended.count(one) for one in dict.fromkeys(ended))
+    assert {*whole} <= {5}  # where each of the two steps begins and ends, and at the end
+    assert last in {3, 5}  # the run ends with the second step, in an iteration that the first would have ended
+    assert 5 in {*whole, last}
 
 
 @pytest.mark.parametrize("captured", [False, True])

@@ -474,4 +474,4 @@ def test_a_rule_whose_text_is_not_known_is_told_by_its_name():
     timeline = Timeline(log)
     write = next(node for node in timeline.nodes if timeline.info(node).op.grad_fn == "CopySlices")
     _, source = outgoing_gradients(timeline, timeline.at(len(timeline)), write)
-    assert source.missing == "what CopySlices gives"
+    assert source.missing == "the outgoing gradient of CopySlices"
