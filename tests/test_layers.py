@@ -122,7 +122,8 @@ INSIDE = {
         parameter_updates backward_passes
         training display_names hook_effects recording_overview program_errors tracking computation saved_memory
         module_times module_costs
-        outgoing_gradients contributions findings.alarm findings._nan_operation findings.divergence findings.nan
+        outgoing_gradients contributions findings.alarm findings.nan_arithmetic findings.nan_remedies
+        findings.intended_infinities findings.divergence findings.nan_origin
         findings.returned_gradients findings.checkpoint findings.error findings.mismatch
         findings.lost_update findings.module_flag findings.constant_condition findings.recurrent_output
         findings.dropped_result findings.no_gradient findings.copied_model findings.optimizer_step

@@ -17,15 +17,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite, sqrt
 
-from gviz.events import OptimizerStarted, OptimizerStepped
+from gviz.events import DataSet, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.events.optimizer_options import options_in
 from gviz.explain.backward_passes import loss_at, row_text
-from gviz.explain.display_names import innermost, label, label_at, titled
+from gviz.explain.display_names import at_text, innermost, label, label_at, titled
 from gviz.explain.finding import Finding, Number
+from gviz.explain.parameter_updates import step_of
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import ancestors
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
+from gviz.values.plain_text import shown
+from gviz.values.value import Value
 
 _FEWEST = 6
 """The fewest passes that show a divergence."""
@@ -131,3 +134,43 @@ def large_features(timeline: Timeline, root: int) -> Finding | None:
 
 
 _MOST_COLUMNS = 6
+
+
+# Parameters that one optimizer step made many times as large
+
+LEAP = 10
+"""A step is too large if it makes a parameter this many times as large, and larger than this."""
+
+Leap = tuple[float, float, int, int]
+"""A parameter's value after a step and before it, the parameter, and the event."""
+
+
+def parameter_leap(timeline: Timeline, node: int, n: int) -> Finding | None:
+    """Return the leap that led furthest, of the parameters of a node, in the last write to each before event `n`."""
+    leaves = (source for source in ancestors(timeline, node) if timeline.info(source).created.kind != "op")
+    leap = max((leap for leaf in leaves for leap in _last_leap(timeline, leaf, n)), default=None)
+    if leap is None:
+        return None
+    after, before, leaf, seq = leap
+    step = step_of(timeline, leaf, seq)
+    frames, kind = (timeline.stack(step.stack), shown(step.kind)) if step is not None else ((), "optimizer")
+    text = (
+        f"the step of {kind}{at_text(frames)} took {label(timeline, leaf)} from rms {number(before)} to {number(after)}"
+    )
+    return Finding("leapt", text, seq, leaf, at=frames[0] if frames else None)
+
+
+def _last_leap(timeline: Timeline, leaf: int, n: int) -> Iterator[Leap]:
+    """Yield the last step that wrote to a leaf, if it was too large."""
+    seqs = (seq for seq in reversed(timeline.events_of(leaf)) if seq < n)
+    seq = next((seq for seq in seqs if isinstance(timeline.event(seq), StorageWritten | DataSet)), 0)
+    if not seq or step_of(timeline, leaf, seq) is None:
+        return
+    before, after = (_rms(timeline.memory_value(leaf, 0, at)) for at in (seq - 1, seq))
+    if 0 < before * LEAP <= after and after >= LEAP:
+        yield after, before, leaf, seq
+
+
+def _rms(value: Value | None) -> float:
+    stats = value.statistics() if value is not None else None
+    return stats.rms if stats is not None else 0.0

@@ -14,7 +14,7 @@ from gviz.explain.contributions import by_loss, contribution, contributions, sil
 from gviz.explain.display_names import at_text, innermost, label, label_at, titled
 from gviz.explain.edit import Edit, lines_replaced
 from gviz.explain.finding import Finding, Number
-from gviz.explain.findings.nan import suspected_source
+from gviz.explain.findings.nan_origin import suspected_source
 from gviz.explain.findings.optimizer_step import unused_gradient
 from gviz.explain.grad_history import (
     Accumulation,

@@ -1,8 +1,12 @@
-"""The operation that made a nan or inf: at which element, from which numbers, and the usual fix."""
+"""Why an operation has no finite result: at which element, and from which numbers.
+
+``0 * -inf`` in 40 of 64 elements, a row of only -inf below a softmax, the logarithm of a negative number within a loss,
+two equal singular values, a mean of no labels. `nan_remedies` says what to write instead, and `nan_origin` finds the
+operation.
+"""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -10,23 +14,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gviz.events import DataSet, StorageWritten
 from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.contributions import arriving_gradient, outgoing_of
-from gviz.explain.display_names import at_text, innermost, label, symbol
+from gviz.explain.display_names import innermost, symbol
 from gviz.explain.edit import Edit, with_keyword, with_swapped_arguments
-from gviz.explain.finding import Finding
 from gviz.explain.formula import is_small
-from gviz.explain.operation_sets import MASKING, NONFINITE_ELEMENTWISE, SAME_NUMBERS, SOFTMAXES
-from gviz.explain.parameter_updates import step_of
-from gviz.explain.program_text import called_function, line_text
+from gviz.explain.operation_sets import NONFINITE_ELEMENTWISE, SOFTMAXES
+from gviz.explain.program_text import called_function
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.source.parsing import ARITHMETIC
 from gviz.trace.graph_state import Contribution, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text
-from gviz.values.plain_text import shown
 from gviz.values.value import Array, Value
 from gviz.values.value_text import bad_text, short
 
@@ -164,7 +164,7 @@ def _alike(array: Array) -> str:
 
 # Why a rule has no number there, where the recorded numbers show it
 
-_DECOMPOSITIONS = {
+DECOMPOSITIONS = {
     "linalg_svd": ("singular values", 1), "_linalg_svd": ("singular values", 1), "svd": ("singular values", 1),
     "linalg_eigh": ("eigenvalues", 0), "_linalg_eigh": ("eigenvalues", 0),
 }  # fmt: skip
@@ -176,8 +176,8 @@ _EQUAL = 1e-6
 def undefined_there(timeline: Timeline, info: NodeInfo) -> str:
     """Return why the backward rule of a node divides by 0: two equal singular values, a norm of 0; empty if unknown."""
     op = info.op.base_name
-    if op in _DECOMPOSITIONS:
-        what, nr = _DECOMPOSITIONS[op]
+    if op in DECOMPOSITIONS:
+        what, nr = DECOMPOSITIONS[op]
         outputs = info.created.outputs
         value = outputs[nr].value if nr < len(outputs) else None
         array = timeline.array(value) if value is not None else None
@@ -221,9 +221,6 @@ def no_labels(timeline: Timeline, node: int) -> str:
     return f"{which} {ignored}, which is ignore_index"
 
 
-NO_LABELS = "skip a batch without labels, or divide a sum by max(count, 1): the mean of nothing is nan"
-
-
 def too_short(timeline: Timeline, node: int) -> str:
     """Return that a target of a ctc_loss is longer than its input, for the loss or the mean of it; or empty.
 
@@ -260,35 +257,6 @@ def _is_finite(timeline: Timeline, info: NodeInfo) -> bool:
 
 _NEAR_LOSS = 6
 """The most nodes between a loss of each pair and the mean that a program calls the loss."""
-
-TOO_SHORT = "zero_infinity=True skips such a pair; or use a longer input or a shorter target"
-
-
-# A nan or inf that the program writes as a number into the expression: ``x * float("inf")``
-
-_IS_WRITTEN = re.compile(r"(?<![a-z])(?:inf(?:inity)?|nan)(?![a-z])", re.IGNORECASE)
-
-
-def is_written(timeline: Timeline, node: int, user: int) -> bool:
-    """Return whether an input of an operation is a nan or inf that its own expression writes."""
-    info, at = timeline.info(node), innermost(timeline.info(user))
-    value = info.created.first_value
-    if info.created.kind != "constant" or value is None or value.shape != () or not bad_text(value) or at is None:
-        return False
-    return innermost(info) == at and bool(_IS_WRITTEN.search(line_text(timeline, at)))
-
-
-def written_fix(timeline: Timeline, node: int) -> str:
-    """Return what to write instead of the nan or inf in the expression of an operation; empty if it has none."""
-    operands = computation(timeline, node).operands
-    written = [one.value for one in operands if one.node and is_written(timeline, one.node, node)]
-    if not written:
-        return ""
-    return _NO_NAN if "nan" in bad_text(written[0]) else _NO_INFINITY
-
-
-_NO_NAN = "write a number instead of nan, or leave these elements out of the loss"
-_NO_INFINITY = "write a finite number: 0 * inf and inf - inf are nan; masked_fill or where leaves elements out"
 
 
 # Calls of several operations: one operation is not defined at its input, and the values in between are not recorded
@@ -379,206 +347,3 @@ def _input_of_call(timeline: Timeline, step: NodeInfo) -> Operand | None:
         is_same_call = shift.op.call == step.op.call and shift.created.stack == step.created.stack
         operand = first[0] if first and is_same_call and shift.op.base_name in _SHIFTED else None
     return operand
-
-
-# The usual fix
-
-_SMALL = "add a small number first: sqrt(x + 1e-8)"
-_FIXES = {
-    "sqrt": _SMALL,
-    "rsqrt": _SMALL,
-    **dict.fromkeys(
-        _DECOMPOSITIONS, "use only the values of the decomposition, or add small random numbers to the matrix first"
-    ),
-    "norm": "add a small number to what it is taken of: its gradient is not defined at 0",
-    "std": "add a small number to the variance: its gradient is not defined where nothing varies",
-    "div": "keep what is divided by away from 0: x / (y + 1e-8)",
-    "reciprocal": "keep what is divided by away from 0: 1 / (x + 1e-8)",
-    "log": "keep its input above 0: log(x.clamp(min=1e-8)), or log_softmax, log1p, binary_cross_entropy_with_logits",
-    "exp": "keep its input small: subtract the maximum first, or use softmax, logsumexp",
-    "pow": "keep its base above 0, or add a small number to it",
-    "acos": "clamp its input to a little less than 1",
-    "asin": "clamp its input to a little less than 1",
-}
-"""The operation -> what to write instead if it makes a nan or inf."""
-
-_ROOTS = {
-    "sqrt": "keep its input at 0 or above: sqrt(x.clamp(min=0) + 1e-8)",
-    "rsqrt": "keep its input above 0: rsqrt(x.clamp(min=1e-8))",
-    "pow": "keep its base at 0 or above, as in x.clamp(min=0) ** p, or use a whole number as exponent",
-}
-"""The operation -> what to write instead if it makes nan of a negative number."""
-
-_AT_ZERO = _FIXES.keys() - {"exp", "pow"}
-"""Operations that are infinite at some input, however small all numbers are."""
-
-_MASKED = (
-    "leave one element of each row unmasked: softmax of a row of -inf is 0 / 0; or fill with a large negative number"
-)
-_DATA = "it came with the data: look there for what is missing, with torch.isfinite(x).all(), before it is used"
-_NARROW = f"float16 has no number above 65504, a greater one becomes inf (bfloat16, float32 have them); else {_DATA}"
-_SMALLER = "take a smaller number, or compute in float32 or bfloat16, which have greater ones"
-DIVERGING = "a smaller learning rate; else smaller numbers going in, by normalization, or smaller weights at the start"
-"""The fix if a loss grew until some number became too large."""
-
-_OF_SIZE = "smaller numbers going in, by normalization, smaller weights at the start, or a smaller learning rate"
-LEAPT = "a smaller learning rate, or clip_grad_norm_ before the step"
-"""The fix if a step has made a parameter many times as large."""
-
-_OF_ONE = "one number has no spread: take it over a dim with more elements, or with unbiased=False"
-_OTHER = "look at the numbers that go in, and keep them away from where it is not defined"
-
-
-_LARGEST = {"float16": 65504.0, "bfloat16": 3.39e38, "float32": 3.4e38, "float64": 1.8e308}
-"""The largest number of a dtype."""
-
-
-def usual_fix(
-    info: NodeInfo, result: Value | None, operands: Iterable[Value | None], *, diverging: bool = False, line: str = ""
-) -> str:
-    """Return what to write instead of an operation that has made a bad value from these operands.
-
-    `diverging` is true if the loss grew; `line` is the line of the program.
-    """
-    op, operands = info.op.base_name, list(operands)
-    if info.created.kind != "op":
-        if is_beyond(info, result, line):
-            return _SMALLER
-        narrow = result is not None and result.dtype == "float16" and "inf" in bad_text(result)
-        return _NARROW if narrow else _DATA
-    if op in MASKING:
-        return _MASKED
-    if op in ("std", "var") and result is not None and [value.size for value in operands[:1] if value] == [result.size]:
-        return _OF_ONE
-    at_zero = op in _AT_ZERO or (op == "pow" and any(map(_has_zero, operands)))
-    is_nan = result is None or "nan" in bad_text(result)
-    too_large = op not in _FIXES and any(map(_is_huge, operands))
-    if op in _ROOTS and result is not None and is_nan and any(map(_has_negative, operands)):
-        return _ROOTS[op]
-    if result is None or at_zero or op == "exp" or (is_nan and not too_large):
-        return _FIXES.get(op, _OTHER)
-    if diverging:
-        return DIVERGING
-    return f"keep its result small enough for {result.dtype}: {_OF_SIZE}"
-
-
-SAFE_INPUT = "make the input safe before where(): x = torch.where(condition, x, 1.0), then where(condition, f(x), 0)"
-_NEAR_WHERE = 3
-"""The most operations between an undefined result and the ``where`` that hides it."""
-
-
-def is_branch_of_where(timeline: Timeline, node: int) -> bool:
-    """Return whether the result of an operation is a branch of a ``where``.
-
-    The ``where`` hides it in forward but not in backward.
-    """
-    reached = {node}
-    for _ in range(_NEAR_WHERE):
-        users = [timeline.info(user) for one in reached for user in timeline.nodes.users(one)]
-        if any(user.op.base_name == "where" and not bad_text(user.created.first_value) for user in users):
-            return True
-        reached = {user.node for user in users if user.op.base_name in NONFINITE_ELEMENTWISE | SAME_NUMBERS}
-    return False
-
-
-_SHORT = ("float16", "bfloat16")
-_IN_FLOAT32 = "compute this part in float32, as torch.autocast does for such operations, or make its inputs smaller"
-_SCALED_DOWN = "compute this part in float32, or make the loss smaller, as a mean is instead of a sum"
-_BY_SCALER = (
-    "step with scaler.step(optimizer) and scaler.update(): they skip a pass that overflows, and lower the scale; "
-    "or a smaller init_scale"
-)
-
-
-def overflow(info: NodeInfo, result: Value | None, operands: Iterable[Value | None]) -> str:
-    """Return that elements exceed the largest number of float16 or bfloat16; empty without an overflow."""
-    stats = result.statistics() if result is not None else None
-    if result is None or stats is None or result.dtype not in _SHORT or not stats.inf or stats.nan:
-        return ""
-    if info.created.kind != "op" or (info.op.base_name in _AT_ZERO | {"pow"} and any(map(_has_zero, operands))):
-        return ""
-    share = f"{100 * stats.inf / result.size:.3g}% of its elements" if result.size > 1 else "it"
-    verb = "overflow" if result.size > 1 else "overflows"
-    return f"{share} {verb} {result.dtype}, whose largest number is {number(_LARGEST[result.dtype], 5)}"
-
-
-def overflow_fix(*, backward: bool, scale: float) -> str:
-    """Return the fix for an overflow of a short type, in a pass whose loss was scaled (1: it was not)."""
-    if not backward:
-        return _IN_FLOAT32
-    return _BY_SCALER if scale > 1 else _SCALED_DOWN
-
-
-def is_of_size(remedy: str) -> bool:
-    """Return whether the fix is to keep numbers small."""
-    return remedy == DIVERGING or remedy.endswith(_OF_SIZE)
-
-
-def is_beyond(info: NodeInfo, result: Value | None, line: str) -> bool:
-    """Return whether a bad value is one number that float16 cannot represent, unless the line writes an infinity."""
-    one = (
-        "inf" not in line.lower()
-        and info.created.kind == "constant"
-        and result is not None
-        and result.dtype == "float16"
-        and result.shape == ()
-    )
-    return one and "inf" in bad_text(result)
-
-
-def _is_huge(value: Value | None) -> bool:
-    """Return whether the product of two such numbers overflows their dtype."""
-    stats = value.statistics() if value is not None else None
-    if value is None or stats is None or value.dtype not in _LARGEST:
-        return False
-    return max(-stats.min, stats.max) > math.sqrt(_LARGEST[value.dtype])
-
-
-def _has_negative(value: Value | None) -> bool:
-    stats = value.statistics() if value is not None else None
-    return stats is not None and stats.min < 0
-
-
-def _has_zero(value: Value | None) -> bool:
-    stats = value.statistics() if value is not None else None
-    return stats is not None and bool(stats.zero)
-
-
-# Parameters that one optimizer step made many times as large
-
-LEAP = 10
-"""A step is too large if it makes a parameter this many times as large, and larger than this."""
-
-Leap = tuple[float, float, int, int]
-"""A parameter's value after a step and before it, the parameter, and the event."""
-
-
-def parameter_leap(timeline: Timeline, node: int, n: int) -> Finding | None:
-    """Return the leap that led furthest, of the parameters of a node, in the last write to each before event `n`."""
-    leaves = (source for source in ancestors(timeline, node) if timeline.info(source).created.kind != "op")
-    leap = max((leap for leaf in leaves for leap in _last_leap(timeline, leaf, n)), default=None)
-    if leap is None:
-        return None
-    after, before, leaf, seq = leap
-    step = step_of(timeline, leaf, seq)
-    frames, kind = (timeline.stack(step.stack), shown(step.kind)) if step is not None else ((), "optimizer")
-    text = (
-        f"the step of {kind}{at_text(frames)} took {label(timeline, leaf)} from rms {number(before)} to {number(after)}"
-    )
-    return Finding("leapt", text, seq, leaf, at=frames[0] if frames else None)
-
-
-def _last_leap(timeline: Timeline, leaf: int, n: int) -> Iterator[Leap]:
-    """Yield the last step that wrote to a leaf, if it was too large."""
-    seqs = (seq for seq in reversed(timeline.events_of(leaf)) if seq < n)
-    seq = next((seq for seq in seqs if isinstance(timeline.event(seq), StorageWritten | DataSet)), 0)
-    if not seq or step_of(timeline, leaf, seq) is None:
-        return
-    before, after = (_rms(timeline.memory_value(leaf, 0, at)) for at in (seq - 1, seq))
-    if 0 < before * LEAP <= after and after >= LEAP:
-        yield after, before, leaf, seq
-
-
-def _rms(value: Value | None) -> float:
-    stats = value.statistics() if value is not None else None
-    return stats.rms if stats is not None else 0.0

@@ -13,12 +13,10 @@ finding says so. An infinity in a mask is deliberate and is not reported.
 
 from __future__ import annotations
 
-import ast
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
-from math import isinf
 from operator import attrgetter
 from typing import Literal, TypeVar
 
@@ -41,45 +39,47 @@ from gviz.explain.backward_passes import growing_losses, loss_scale, pass_starte
 from gviz.explain.computation import Operand, computation
 from gviz.explain.contributions import arriving_gradient, rule_words
 from gviz.explain.display_names import at_text, innermost, iteration_called, label, label_at, own_frame, titled
-from gviz.explain.edit import Change, Edit, argument_suffix, nodes_replaced, rewritten, with_keyword
+from gviz.explain.edit import with_keyword
 from gviz.explain.finding import Finding
-from gviz.explain.findings._nan_operation import (
-    DIVERGING,
-    LEAPT,
-    NO_LABELS,
-    SAFE_INPUT,
-    TOO_SHORT,
+from gviz.explain.findings.alarm import command_before
+from gviz.explain.findings.divergence import STANDARDIZE, large_features, parameter_leap
+from gviz.explain.findings.intended_infinities import goes_into_softmax, is_a_mask, is_harmless, is_looked_for
+from gviz.explain.findings.nan_arithmetic import (
     element_text,
     formula_text,
-    is_beyond,
-    is_branch_of_where,
-    is_of_size,
-    is_written,
     meeting_numbers,
     no_labels,
-    overflow,
-    overflow_fix,
-    parameter_leap,
     sent_at_element,
     too_short,
     undefined_step,
     undefined_there,
-    usual_fix,
+)
+from gviz.explain.findings.nan_remedies import (
+    DIVERGING,
+    LEAPT,
+    LEFT_OUT,
+    NO_LABELS,
+    OPTIMIZER_IN_HALF,
+    SAFE_INPUT,
+    TOO_SHORT,
+    is_beyond,
+    is_branch_of_where,
+    is_of_size,
+    is_written,
+    logarithm_remedy,
+    overflow,
+    overflow_fix,
+    remedy_edit,
+    usual_remedy,
     written_fix,
 )
-from gviz.explain.findings.alarm import command_before
-from gviz.explain.findings.divergence import STANDARDIZE, large_features
 from gviz.explain.grad_history import GradWrite, write_at
 from gviz.explain.node_question import Question
-from gviz.explain.operation_sets import MASKING, SAME_NUMBERS, SOFTMAXES
+from gviz.explain.operation_sets import MASKING
 from gviz.explain.parameter_updates import is_unseen, resumed_at, step_of, step_words
 from gviz.explain.program_text import (
-    ProgramText,
     called_function,
-    called_name,
-    function_of,
     line_text,
-    statement_at,
 )
 from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, is_partial
@@ -122,11 +122,11 @@ def _first_in_a_row(question: Question) -> int:
     if question.info.created.kind != "op" or not question.info.created.stack:
         return question.node
     same = (origins.stack[:place] == origins.stack[place]) & (origins.op[:place] == origins.op[place])
-    first, masks = question.node, _is_a_mask(timeline, question.node)
+    first, masks = question.node, is_a_mask(timeline, question.node)
     for earlier in reversed(same.nonzero()[0].tolist()):
         node = timeline.nodes[earlier]
         outputs = timeline.info(node).created.outputs
-        if not any(bad_text(output.value) for output in outputs) or _is_a_mask(timeline, node) is not masks:
+        if not any(bad_text(output.value) for output in outputs) or is_a_mask(timeline, node) is not masks:
             break
         first = node
     return first
@@ -178,8 +178,8 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
         stopped = _trace_back(timeline, _place_of(timeline, seq))
         if skipped and (stopped.kind == "nan-born-backward" or not stopped.text.startswith(_FIRST_NAN)):
             return
-        is_meant = _is_a_mask(timeline, stopped.node) or _is_looked_for(timeline, stopped.node)
-        if not is_meant and not _is_harmless(survey, stopped):
+        is_meant = is_a_mask(timeline, stopped.node) or is_looked_for(timeline, stopped.node)
+        if not is_meant and not is_harmless(survey, stopped):
             came_to = Finding("healed", _consequence(survey, stopped.event))
             yield replace(stopped, parts=(*stopped.parts, came_to), suspected=timeline.growing or bool(survey.passes))
 
@@ -205,7 +205,7 @@ def _further_sources(survey: Survey, skipped: frozenset[int], first: Finding) ->
         if (at := innermost(timeline.info(node))) is not None
         and at not in seen
         and not _bad_operand(timeline, node)
-        and not _is_a_mask(timeline, node)
+        and not is_a_mask(timeline, node)
     )
     backward = (_trace_back(timeline, place) for place in places if place[0] == "grad")
     for finding in chain(forward, backward):
@@ -224,70 +224,6 @@ def _is_bad_result(timeline: Timeline, node: int) -> bool:
     """Check whether an operation of the program made a nan or inf."""
     created = timeline.info(node).created
     return created.kind == "op" and any(bad_text(output.value) for output in created.outputs)
-
-
-def _is_harmless(survey: Survey, stopped: Finding) -> bool:
-    """Return whether an infinity that no parameter led to was meant, or nothing that is trained was made of it.
-
-    It was meant as a probability of zero in a softmax, or if the program replaces it or leaves it out; memory that is
-    not filled yet may hold any number. A norm times the limit inf makes nothing.
-    """
-    timeline = survey.timeline
-    created = timeline.info(stopped.node).created if stopped.node else None
-    if created is not None and created.kind == "constant":
-        return called_function(timeline, innermost(timeline.info(stopped.node))) in _NOT_FILLED
-    if created is None or created.kind != "op" or created.requires_grad:
-        return False
-    if any("nan" in bad_text(output.value) for output in created.outputs):
-        return False
-    if _is_given_inf(timeline, stopped.node):
-        return not _is_used_in_training(timeline, stopped.node)
-    op = timeline.info(stopped.node).op.base_name
-    return (
-        op in _NOT_FILLED
-        or (op == "log" and _goes_into_softmax(timeline, stopped.node))
-        or any(_is_replaced(timeline, timeline.info(user)) for user in timeline.nodes.users(stopped.node))
-    )
-
-
-def _is_used_in_training(timeline: Timeline, node: int) -> bool:
-    """Return whether something tracked was made of a node."""
-    waiting, seen = [node], {node}
-    while waiting:
-        for user in timeline.nodes.users(waiting.pop()):
-            if timeline.info(user).created.requires_grad:
-                return True
-            if user not in seen:
-                seen.add(user)
-                waiting.append(user)
-    return False
-
-
-_NOT_FILLED = {"new", "empty", "empty_like", "empty_strided", "new_empty"}
-
-
-def _is_given_inf(timeline: Timeline, node: int) -> bool:
-    """Return whether the program gives an operation the number inf itself: a norm times the limit inf."""
-    info = timeline.info(node)
-    numbers = [value for _, value in info.created.attrs if isinstance(value, float)]
-    constants = [timeline.info(source) for source, _ in info.created.inputs if source]
-    given = [one.created.first_value for one in constants if one.created.kind == "constant"]
-    return any(map(isinf, numbers)) or any("inf" in bad_text(value) for value in given if value and not value.shape)
-
-
-_SELECTING = MASKING | {"setitem", "index_put", "getitem", "index"}
-
-
-def _is_replaced(timeline: Timeline, info: NodeInfo) -> bool:
-    """Return whether a comparison with inf selects elements that the program then replaces, or leaves out."""
-    values = [operand.value for operand in computation(timeline, info.node).operands]
-    is_with_inf = any(not value.shape and "inf" in bad_text(value) for value in values if value)
-    if info.op.base_name not in ("isinf", "isfinite") and not (info.op.base_name in ("eq", "ne") and is_with_inf):
-        return False
-    users = [timeline.info(user) for user in timeline.nodes.users(info.node)]
-    inverted = [user.node for user in users if user.op.base_name in ("bitwise_not", "logical_not")]
-    users += [timeline.info(user) for node in inverted for user in timeline.nodes.users(node)]
-    return any(user.op.base_name.rstrip("_") in _SELECTING for user in users)
 
 
 def _consequence(survey: Survey, born: int) -> str:
@@ -357,62 +293,6 @@ def _place_of(timeline: Timeline, seq: int) -> Place:
             return "grad", worst(seeded) or roots[0][0], seq
         case event:
             return "grad", getattr(event, "node", 0), seq
-
-
-_NAN_AWARE = {"isnan", "isfinite", "isinf", "nan_to_num", "nanmean", "nansum", "nanmedian"}
-"""Functions that programs call because they expect nan."""
-
-
-def _is_looked_for(timeline: Timeline, node: int) -> bool:
-    """Return whether the program looks for nan in its data: then it expects some.
-
-    Data that is written into a tensor, or viewed, is looked for there.
-    """
-    if timeline.info(node).created.kind == "op":
-        return False
-    waiting, seen = [node], {node}
-    while waiting:
-        for user in timeline.nodes.users(waiting.pop()):
-            info = timeline.info(user)
-            with_itself = info.op.base_name in ("eq", "ne") and len({*info.created.inputs}) == 1
-            if info.op.base_name in _NAN_AWARE or (with_itself and len(info.created.inputs) == 2):  # nan != nan
-                return True
-            written = [*_views(timeline, info.created.inputs[0][0])] if info.op.name.endswith("_") else []
-            carried = [user, *written] if written or info.op.base_name in SAME_NUMBERS else []
-            waiting += [one for one in carried if one and one not in seen]
-            seen.update(carried)
-    return False
-
-
-def _views(timeline: Timeline, node: int) -> Iterator[int]:
-    """Yield a tensor, and what it is a view of."""
-    while node:
-        yield node
-        info = timeline.info(node)
-        node = info.created.inputs[0][0] if info.op.base_name in SAME_NUMBERS and info.created.inputs else 0
-
-
-def _is_a_mask(timeline: Timeline, node: int) -> bool:
-    """Return whether an infinity is deliberate: a constant, or a mask of attention scores."""
-    info = timeline.info(node)
-    value = info.created.first_value
-    masks = info.created.kind != "op" or info.op.base_name in MASKING or _is_log_of_a_mask(timeline, info)
-    return masks and "nan" not in bad_text(value)
-
-
-def _is_log_of_a_mask(timeline: Timeline, info: NodeInfo) -> bool:
-    """Return whether this is the logarithm of an untracked boolean mask."""
-    if info.op.base_name != "log" or not info.created.inputs:
-        return False
-    source = timeline.info(info.created.inputs[0][0])
-    while source.op.name in SAME_NUMBERS and source.created.inputs and not _is_yes_or_no(source):
-        source = timeline.info(source.created.inputs[0][0])
-    return not source.created.requires_grad and _is_yes_or_no(source)
-
-
-def _is_yes_or_no(info: NodeInfo) -> bool:
-    value = info.created.first_value
-    return info.op.name in ("tril", "triu") or (value is not None and value.dtype == "bool")
 
 
 # The walk back
@@ -510,7 +390,7 @@ def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Fi
     parts = (Finding("used", by, seq, node), *(_numbers_before(node, output) if output is not None else ()))
     remedy = LEAPT if step is not None else ""
     if value is not None and value.dtype == "float16":
-        remedy = _IN_HALF
+        remedy = OPTIMIZER_IN_HALF
     return Finding("nan-born", text, seq, node, parts, remedy, frames[0] if frames else None)
 
 
@@ -519,9 +399,6 @@ def _made_in_a_gap(timeline: Timeline, node: int, seq: int, iteration: int, valu
     name = label(timeline, node)
     text = titled(f"{_first(value)} in {{}}, before iteration {iteration:,}, not recorded", name)
     return Finding("nan-born", text, seq, node, fix=command_before(timeline, iteration))
-
-
-_IN_HALF = "keep the parameters in float32, as autocast does; or a larger eps: 1e-8 is 0 in float16"
 
 
 def _numbers_before(node: int, output: OutputState) -> tuple[Finding, ...]:
@@ -555,16 +432,13 @@ def _of_unused_elements(timeline: Timeline, node: int, part: Contribution, origi
     """
     created = timeline.info(origin.node).created if origin.kind == "nan-born" and origin.node else None
     if created is None or created.kind != "op" or created.requires_grad:
-        return replace(_rule(timeline, node, part), fix=_LEFT_OUT, edit=None)
+        return replace(_rule(timeline, node, part), fix=LEFT_OUT, edit=None)
     user = timeline.info(part.source)
     rule = f"the loss does not use these elements, but the backward rule of {label_at(timeline, part.source)}"
     product = Finding(
         "rule", f"{rule} multiplies them by a gradient: 0 * nan", part.seq, part.source, at=innermost(user)
     )
     return replace(origin, parts=(*origin.parts[:1], product, *origin.parts[1:]))
-
-
-_LEFT_OUT = "leave the nan out before the operation: f(x[ok]) instead of f(x)[ok]; its gradient is 0 * nan"
 
 
 def _is_left_out(timeline: Timeline, part: Contribution) -> bool:
@@ -675,7 +549,7 @@ def _born(timeline: Timeline, node: int) -> Finding:
     if (undefined := undefined_step(timeline, node)) is not None:
         part = Finding("computed", undefined.words, info.born, node)
         return Finding("nan-born", text, info.born, node, (part,), undefined.fix, innermost(info), edit=undefined.edit)
-    remedy = _fix(timeline, info, result)
+    remedy = usual_remedy(timeline, info, result)
     grown = tuple(_grown(timeline, node, info.born)) if remedy == DIVERGING else ()
     leap = parameter_leap(timeline, node, info.born) if is_of_size(remedy) else None
     beyond = overflow(info, result, (operand.value for operand in computation(timeline, node).operands))
@@ -691,49 +565,19 @@ def _born(timeline: Timeline, node: int) -> Finding:
     elif result is not None and result.dtype == "float16" and (steps := timeline.contexts.steps_at(info.born)):
         step = timeline.event(steps[0].said)
         kind = step.kind if isinstance(step, OptimizerStarted | OptimizerStepped) else "optimizer"
-        facts, remedy = (*facts, Finding("used", f"in the step of {shown(kind)}", info.born, node)), _IN_HALF
+        facts, remedy = (*facts, Finding("used", f"in the step of {shown(kind)}", info.born, node)), OPTIMIZER_IN_HALF
     elif is_branch_of_where(timeline, node):
         remedy = SAFE_INPUT
     if (
         info.op.base_name in MASKING
-        and _goes_into_softmax(timeline, node)
+        and goes_into_softmax(timeline, node)
         and (own := _own_position_hidden(timeline, info))
     ):
         return replace(own, parts=(*own.parts, *facts))
-    edit = _edit(timeline, info, remedy)
-    if remedy != SAFE_INPUT and (maker := _probabilities_of(timeline, info)) is not None:
-        remedy = _LOGARITHMS[maker.op.base_name]
-        edit = _logarithm_at_once(timeline, innermost(info), innermost(maker), maker.op.base_name)
+    edit = remedy_edit(timeline, info, remedy)
+    if remedy != SAFE_INPUT and (of_logarithm := logarithm_remedy(timeline, info)) is not None:
+        remedy, edit = of_logarithm
     return Finding("nan-born", text, info.born, node, facts, remedy, innermost(info), edit=edit)
-
-
-_LOGARITHMS = {
-    "softmax": "log_softmax of the scores, in place of log(softmax): it is finite, and learns where a clamp does not",
-    "sigmoid": "F.logsigmoid of the scores, or binary_cross_entropy_with_logits: a clamp would send no gradient",
-}
-"""The function that makes probabilities -> what to write instead of their logarithm."""
-
-
-def _probabilities_of(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
-    """Return the softmax or sigmoid whose results an operation takes the logarithm of."""
-    source = info.created.inputs[0][0] if info.op.base_name == "log" and info.created.inputs else 0
-    while source and timeline.info(source).op.base_name in SAME_NUMBERS:
-        source = timeline.info(source).created.inputs[0][0]
-    return timeline.info(source) if source and timeline.info(source).op.base_name in _LOGARITHMS else None
-
-
-_NEAR_SOFTMAX = 4
-"""The most operations between masked scores and their softmax."""
-
-
-def _goes_into_softmax(timeline: Timeline, node: int) -> bool:
-    """Return whether a softmax follows soon."""
-    front = {node}
-    for _ in range(_NEAR_SOFTMAX):
-        front = {user for one in front for user in timeline.nodes.users(one)}
-        if any(timeline.info(one).op.base_name in SOFTMAXES | {"logsumexp"} for one in front):
-            return True
-    return False
 
 
 def _own_position_hidden(timeline: Timeline, info: NodeInfo) -> Finding | None:
@@ -766,14 +610,6 @@ def _own_position_hidden(timeline: Timeline, info: NodeInfo) -> Finding | None:
 _DIAGONAL = "leave the diagonal out of what is hidden: torch.triu(..., diagonal=1)"
 
 
-def _edit(timeline: Timeline, info: NodeInfo, remedy: str) -> Edit | None:
-    """Return the remedy as an edit of the line, if that is certain: for the branch of a ``where``, for a logarithm."""
-    at, op = innermost(info), info.op.base_name
-    if remedy == SAFE_INPUT:
-        return safe_where(timeline, at)
-    return argument_suffix(timeline, at, op, ".clamp(min=1e-8)") if op in ("log", "log2", "log10") else None
-
-
 def _data_words(timeline: Timeline, info: NodeInfo, result: Value | None) -> str:
     """Return a description of a bad value that no operation made."""
     if is_beyond(info, result, line_text(timeline, innermost(info))):
@@ -800,14 +636,14 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
     facts = (Finding("rule", rule, part.seq, part.source), *_inputs(timeline, part.source))
     if undefined := undefined_there(timeline, info):
         facts = (Finding("undefined", undefined, part.seq, part.source), *facts)
-    remedy = RECORD_ALL if blind else _fix(timeline, info, part.value)
+    remedy = RECORD_ALL if blind else usual_remedy(timeline, info, part.value)
     beyond = overflow(info, part.value, (operand.value for operand in computation(timeline, part.source).operands))
     if beyond and not blind:
         facts = (facts[0], Finding("overflow", beyond, part.seq, part.source), *facts[1:])
         remedy = overflow_fix(backward=True, scale=loss_scale(timeline, timeline.at(part.seq).pass_nr))
     elif not blind and is_branch_of_where(timeline, part.source):
         remedy = SAFE_INPUT
-    edit = _edit(timeline, info, remedy)
+    edit = remedy_edit(timeline, info, remedy)
     return Finding("nan-born-backward", text, part.seq, part.source, facts, remedy, innermost(info), edit=edit)
 
 
@@ -821,12 +657,6 @@ def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:
     """Return the inputs of the node."""
     how, text = computation(timeline, node), formula_text(timeline, node)
     return (Finding("computed", f"forward it was {text}", how.event, node),) if text else ()
-
-
-def _fix(timeline: Timeline, info: NodeInfo, result: Value | None) -> str:
-    operands = (operand.value for operand in computation(timeline, info.node).operands)
-    line = line_text(timeline, innermost(info))
-    return usual_fix(info, result, operands, diverging=bool(growing_losses(timeline, info.born)), line=line)
 
 
 _FIRST_NAN = "the first nan"
@@ -1041,73 +871,3 @@ def _spread(timeline: Timeline, path: list[Place]) -> tuple[Finding, ...]:
     names = [label(timeline, node) for node in nodes]
     shown_names = names if len(names) <= 6 else [*names[:3], f"{len(names) - 5} more", *names[-2:]]
     return (Finding("spread", f"from there it spread through {', '.join(shown_names)}", 0, nodes[-1]),)
-
-
-# What the text of the program says
-
-
-def safe_where(timeline: Timeline, at: Frame | None) -> Edit | None:
-    """Replace ``torch.log(x)`` in ``torch.where(c, torch.log(x), y)`` with ``torch.log(torch.where(c, x, 1.0))``."""
-
-    def change(text: ProgramText) -> Change:
-        def known(part: ast.expr) -> str | None:
-            match part:
-                case ast.Call(args=[condition, one, other]) if called_name(part) == "where":
-                    pass
-                case _:
-                    return None
-            for branch, safe in ((one, "torch.where({c}, {x}, 1.0)"), (other, "torch.where({c}, 1.0, {x})")):
-                if not isinstance(branch, ast.Call) or isinstance(branch.func, ast.Name):
-                    continue
-                inner = branch.args[0] if branch.args else getattr(branch.func, "value", None)
-                if not isinstance(inner, ast.expr) or called_name(branch) in ("zeros_like", "ones_like", "full_like"):
-                    continue
-                old, whole, head = text.segment(inner), text.segment(branch), text.segment(branch.func)
-                new = safe.format(c=text.segment(condition), x=old)
-                rest = whole.removeprefix(head)
-                mended = f"{head}{rest.replace(old, new, 1)}" if branch.args else whole.replace(old, new, 1)
-                return text.segment(part).replace(whole, mended, 1)
-            return None
-
-        return known
-
-    return rewritten(timeline, at, change)
-
-
-def _logarithm_at_once(timeline: Timeline, at: Frame | None, made: Frame | None, function: str) -> Edit | None:
-    """Replace ``p = torch.softmax(z, 1)`` and ``torch.log(p)`` by ``p = torch.log_softmax(z, 1)`` and ``p``.
-
-    Nothing else may read `p`. Of a sigmoid only ``torch.sigmoid(z)`` is replaced, by ``F.logsigmoid(z)``.
-    """
-    one, other = statement_at(timeline, at), statement_at(timeline, made)
-    if one is None or other is None or one[0] is not other[0]:
-        return None
-    text = one[0]
-    logs = [part for part in one[1].parts(ast.Call) if called_name(part) == "log"]
-    calls = [part for part in other[1].parts(ast.Call) if called_name(part) == function]
-    if len(logs) != 1 or len(calls) != 1 or len(logs[0].args) > 1:
-        return None
-    log, call = logs[0], calls[0]
-    inner = log.args[0] if log.args else log.func.value if isinstance(log.func, ast.Attribute) else None
-    head = text.segment(call.func)
-    if function == "softmax":
-        new = f"{head.removesuffix('softmax')}log_softmax"
-    elif head in ("torch.sigmoid", "F.sigmoid") and "import torch.nn.functional as F" in text.rows:
-        new = "F.logsigmoid"
-    else:
-        return None
-    written = f"{new}{text.segment(call).removeprefix(head)}"
-    if inner is call:
-        return nodes_replaced(text, [(log, written)])
-    match other[1].node:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is call:
-            pass
-        case _:
-            return None
-    around = function_of(one[1])
-    scope = around if around is not None else text.tree
-    reads = [part for part in ast.walk(scope) if isinstance(part, ast.Name) and part.id == name]
-    is_only_read = len(reads) == 2 and function_of(other[1]) is around
-    if not (isinstance(inner, ast.Name) and inner.id == name and is_only_read):
-        return None
-    return nodes_replaced(text, [(call, written), (log, name)])
