@@ -131,7 +131,7 @@ INSIDE = {
         findings.gradient_clipping findings.loss_scale findings.gradient_accumulation findings.learning_rate
         findings.gradient_sources findings.zero_gradient
         findings.value_sources findings.in_place findings.second_backward findings.group_softmax
-        findings.broadcast findings.loss_reduction
+        findings.broadcast findings.summed_loss findings.masked_mean
         findings.softmax findings.squashed_twice findings.default_dimension
         findings.attached_target findings.loss_of_other_part findings.cut_summand
         findings.target_range findings.target_in_input
@@ -140,13 +140,14 @@ INSIDE = {
         findings.shared_parameters findings.weight_symmetry findings.padding_row findings.replicas
         findings.restored_state findings.loaded_state findings.running_statistics
         findings.train_eval_mode
-        findings.loss_mask findings.attention_mask findings.contrastive findings.prediction_range
+        findings.inverted_loss_mask findings.inverted_attention_mask findings.contrastive findings.prediction_range
         findings.unbounded_loss
         findings.unread_variable findings.log_scale findings.noise_scale         findings.shifted_labels
         findings.early_mean findings.self_comparison
         findings.loss_terms findings.sample_order findings.changed_data findings.noise_target
         findings.fisher_information findings.custom_function findings.written_gradient
-        findings.saved_intermediates findings.data_layout findings.second_derivatives
+        findings.saved_intermediates findings.data_layout findings.second_derivatives findings.gradient_penalty
+        findings.unused_argument
         finding_kinds
         why failed_call check question node_facts event_description gradcheck_report whatif""",
     "engine": """

@@ -24,7 +24,7 @@ from statistics import fmean
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Change, Edit, renamed_call, rewritten, with_keyword
 from gviz.explain.finding import Finding, Number
-from gviz.explain.findings.loss_reduction import is_weighted_mean
+from gviz.explain.findings.summed_loss import is_weighted_mean
 from gviz.explain.findings.unbounded_loss import Term, scalar_terms, summands_by_element
 from gviz.explain.operation_sets import ELEMENTWISE, LOSSES, RESHAPING
 from gviz.explain.program_text import (

@@ -1,21 +1,20 @@
-"""Derivatives of derivatives: gradients with ``create_graph=True`` that no loss uses, sums over columns, penalties."""
+"""Derivatives of derivatives: gradients with ``create_graph=True`` that no loss uses, and sums over columns.
+
+A gradient penalty is a loss of a first derivative, and has a file of its own: `gradient_penalty`.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from gviz.events import BackwardStarted, GradCaptured
 from gviz.explain.display_names import innermost, label, label_at, titled
-from gviz.explain.edit import Edit, with_suffix
-from gviz.explain.finding import Finding, Number
-from gviz.explain.operation_sets import LOSSES_OF_PAIRS, RESHAPING
-from gviz.explain.program_text import called_function, keyword_text
+from gviz.explain.finding import Finding
 from gviz.explain.recording_overview import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
-from gviz.values.number_text import number, shape_text
 
 # Gradients that the program can differentiate again, and does not: the adapted weights of an inner loop, thrown away
 
@@ -45,7 +44,7 @@ def idle_graph(survey: Survey) -> Iterator[Finding | None]:
         roots = [node for event in (*others, *elsewhere) for node, _ in event.roots]
         reached = {*roots, *ancestors(timeline, *roots)}
         results = [one for event in passes for one in nodes_by_pass.get(event.pass_nr, ())]
-        used = [user for one in results for user in _tracked_users(survey, one)]
+        used = [user for one in results for user in tracked_users(survey, one)]
         if used and not any(one.node in reached for one in (*results, *used)):
             yield _idle_finding(survey, passes[-1], used[-1], last)
 
@@ -69,7 +68,7 @@ def _nodes_by_pass(survey: Survey) -> dict[int, list[NodeRecord]]:
     return nodes_by_pass
 
 
-def _tracked_users(survey: Survey, record: NodeRecord) -> Iterator[NodeRecord]:
+def tracked_users(survey: Survey, record: NodeRecord) -> Iterator[NodeRecord]:
     """Yield the tracked results that the program itself made from a node."""
     users = (survey.nodes[node] for node in survey.timeline.nodes.users(record.node) if node in survey.nodes)
     return (user for user in users if user.created.requires_grad and not user.created.during[0])
@@ -152,7 +151,7 @@ def _columns(survey: Survey, record: NodeRecord, shape: tuple[int, ...]) -> Iter
     """Yield the parts of the last dimension that the program takes from a result of a pass, and the sums over it."""
     if record.shape != shape:
         return
-    for user in _tracked_users(survey, record):
+    for user in tracked_users(survey, record):
         is_column = user.op in _COLUMNS and user.shape != shape and user.shape[-1:] != shape[-1:]
         if is_column or (user.op == "sum" and user.shape in (shape[:-1], (*shape[:-1], 1))):
             yield user
@@ -168,189 +167,3 @@ def _cross_finding(
     part = Finding("sum", f"{adds}: column i has the sum over j of the derivatives by i and j", total.seq, total.node)
     fix = "one column at a time: autograd.grad(du[:, 0].sum(), x, create_graph=True)[0][:, 0]"
     return Finding("cross-derivatives", text, column.seq, column.node, (part,), fix, at, suspected=True)
-
-
-# A gradient penalty with several norms for each sample
-#
-# ``(gradients.norm(2, dim=1) - 1) ** 2`` is right for rows of numbers. For images (n,c,h,w) it pulls the slope at each
-# pixel towards 1, so that the slope of the critic becomes far steeper. A function that gives a number for each point,
-# as a distance field does, has a norm for each point: the norms are compared with the results of the function.
-
-_NORMS = ("norm", "linalg_vector_norm", "linalg_matrix_norm", "linalg_norm", "frobenius_norm")
-_DISTANCES = LOSSES_OF_PAIRS | {"sub", "rsub", "l1_loss"}
-_LIMITS = frozenset({"add", "clamp", "clamp_min", "maximum"})
-"""Operations that keep a root away from 0."""
-
-_PENALTIES = frozenset({"pow", "square", "mul", "abs", "relu", "clamp", "clamp_min", "maximum", *RESHAPING})
-
-
-def partial_norms(survey: Survey) -> Iterator[Finding | None]:
-    """Yield norms of a gradient, compared with a constant, that are more than one for each sample: each line once."""
-    passes = {event.pass_nr: event for _, event in survey.passes if event.create_graph and event.inputs}
-    if not passes:
-        return
-    seen: set[int] = set()
-    for record in survey.ops(*_NORMS, "sqrt", "pow"):
-        created = record.created
-        if created.stack in seen or created.during[0] or not created.requires_grad or record.value is None:
-            continue
-        yield None
-        reduction = _norm_reduction(survey, record)
-        gradient = _gradient_below(survey, reduction, passes) if reduction is not None else None
-        if reduction is None or gradient is None or not gradient.shape:
-            continue
-        samples = max(gradient.shape[0], _outputs(survey, passes[gradient.created.during[0]]))
-        if record.value.size > samples and (bound := _penalized(survey, record)) is not None:
-            seen.add(created.stack)
-            yield _partial_norm_finding(survey, record, reduction, gradient, samples, bound)
-
-
-def _norm_reduction(survey: Survey, record: NodeRecord) -> NodeRecord | None:
-    """Return the operation that reduces a tensor to norms: the norm itself, or the sum under a root."""
-    if record.op in _NORMS:
-        return record
-    if record.op == "pow" and dict(record.created.attrs).get("exponent") != 1 / 2:
-        return None
-    total = next(survey.sources(record), None)
-    while total is not None and total.op in _LIMITS:
-        total = next((one for one in survey.sources(total) if one.created.requires_grad), None)
-    squares = next(survey.sources(total), None) if total is not None and total.op == "sum" else None
-    return total if squares is not None and _is_square(squares) else None
-
-
-def _is_square(record: NodeRecord) -> bool:
-    inputs = record.created.inputs
-    if record.op == "pow":
-        return dict(record.created.attrs).get("exponent") == 2
-    return record.op == "square" or (record.op == "mul" and len(inputs) == 2 and inputs[0] == inputs[1])
-
-
-def _gradient_below(survey: Survey, record: NodeRecord, passes: Mapping[int, BackwardStarted]) -> NodeRecord | None:
-    """Return the gradient by an input of a pass whose elements, squares or views an operation reduces."""
-    one = next(survey.sources(record), None)
-    while one is not None and one.created.requires_grad:
-        event = passes.get(one.created.during[0])
-        if event is not None:
-            shapes = [survey.nodes[node].shape for node, _ in event.inputs if node in survey.nodes]
-            kinds = {survey.nodes[node].created.kind for node, _ in event.inputs if node in survey.nodes}
-            return one if one.shape in shapes and "parameter" not in kinds else None
-        if not (_is_square(one) or one.op in RESHAPING or one.op in ("add", "abs", "contiguous", "clone")):
-            return None
-        one = next((source for source in survey.sources(one) if source.created.requires_grad), None)
-    return None
-
-
-def _outputs(survey: Survey, event: BackwardStarted) -> int:
-    """Return the number of results of the function that a pass differentiates, before they were added up."""
-    size = 0
-    for node, _ in event.roots:
-        root = survey.nodes.get(node)
-        while root is not None and not root.shape:
-            root = max(survey.sources(root), key=_size, default=None)
-        size = max(size, _size(root) if root is not None else 0)
-    return size
-
-
-def _size(record: NodeRecord) -> int:
-    return record.value.size if record.value is not None else 0
-
-
-def _penalized(survey: Survey, record: NodeRecord) -> float | None:
-    """Return the constant from which the distance of norms becomes a mean that a pass goes through."""
-    for user in _tracked_users(survey, record):
-        if user.op in _LIMITS and user.value is not None and user.value.size == _size(record):
-            found = _penalized(survey, user)
-            if found is not None:
-                return found
-        if user.op not in _DISTANCES:
-            continue
-        others = [one for one in survey.sources(user) if one.node != record.node]
-        stats = others[0].value.statistics() if len(others) == 1 and others[0].value is not None else None
-        if stats is None or others[0].created.requires_grad or not stats.min == stats.max > 0:
-            continue
-        if (end := _mean_of(survey, user)) is not None:
-            roots = [node for _, event in survey.passes for node, _ in event.roots]
-            if end.node in roots or end.node in ancestors(survey.timeline, *roots):
-                return stats.min
-    return None
-
-
-def _mean_of(survey: Survey, record: NodeRecord) -> NodeRecord | None:
-    """Return the mean or sum of penalties that a distance becomes."""
-    waiting, seen = [record], {record.node}
-    while waiting:
-        one = waiting.pop()
-        if not one.shape and (one.op in ("mean", "sum") or one.op in _DISTANCES):
-            return one
-        for user in _tracked_users(survey, one):
-            if user.node not in seen and (user.op in _PENALTIES or user.op in ("mean", "sum")):
-                seen.add(user.node)
-                waiting.append(user)
-    return None
-
-
-def _partial_norm_finding(
-    survey: Survey, record: NodeRecord, reduction: NodeRecord, gradient: NodeRecord, samples: int, bound: float
-) -> Finding:
-    timeline, norms = survey.timeline, _size(record)
-    of = "samples" if samples == gradient.shape[0] else "results"
-    text = titled(
-        f"a penalty takes {norms} norms of a gradient, {{}}, for {samples} {of}", label(timeline, record.node)
-    )
-    shapes = f"{label_at(timeline, gradient.node)} {shape_text(gradient.shape)} becomes {shape_text(record.shape)}"
-    pulled = f"{shapes}: the penalty pulls the norm of each part towards {number(bound)}, and that of the whole higher"
-    part = Finding("operand", pulled, gradient.seq, gradient.node)
-    name = timeline.info(gradient.node).name or "gradients"
-    fix = f"one norm for each sample: {name}.flatten(1).norm(2, dim=1)"
-    numbers = (Number("norms", norms, record.seq),)
-    edit = _flat_first(survey, reduction)
-    at = survey.at(reduction)
-    return Finding("partial-norm", text, record.seq, record.node, (part,), fix, at, numbers, edit=edit)
-
-
-def _flat_first(survey: Survey, reduction: NodeRecord) -> Edit | None:
-    """Return the edit that flattens the operand of a norm or a sum over dimension 1, or over -1 as the program says."""
-    timeline, at = survey.timeline, survey.at(reduction)
-    dims = dict(reduction.created.attrs).get("dim")
-    dims = list(dims) if isinstance(dims, list | tuple) else [dims]
-    operand = next(survey.sources(reduction), None)
-    is_last = keyword_text(timeline, at, called_function(timeline, at), "dim") == "-1"
-    if operand is None or len(operand.shape) < 3 or (dims != [1] and not is_last):
-        return None
-    while operand is not None:
-        name = timeline.info(operand.node).name
-        edit = with_suffix(timeline, at, name, ".flatten(1)") if name.isidentifier() else None
-        if edit is not None or not (_is_square(operand) or operand.op in ("add", "abs")):
-            return edit
-        operand = next((one for one in survey.sources(operand) if one.created.requires_grad), None)
-    return None
-
-
-# A gradient of torch.func by an argument that the function does not use
-
-
-def unused_arguments(survey: Survey) -> Iterator[Finding | None]:
-    """Yield gradients that a transform of PyTorch has filled with zeros, as the function does not use its argument.
-
-    A gradient of a gradient is left out: that of a linear function is 0 as it should be. So is a call with several
-    arguments, which may differentiate by all of them on purpose.
-    """
-    timeline = survey.timeline
-    leaves: dict[Frame | None, list[NodeRecord]] = {}  # those within transforms, by the program's outermost call
-    for record in survey.nodes.values():
-        created = record.created
-        if created.kind == "leaf" and created.requires_grad and record.value is not None and not record.value.is_known:
-            leaves.setdefault(next(reversed(timeline.stack(created.stack)), None), []).append(record)
-    for record in survey.ops("zeros_like") if leaves else ():
-        yield None
-        source = next(survey.sources(record), None)
-        outermost = next(reversed(timeline.stack(record.created.stack)), None)
-        if source is None or leaves.get(outermost, []) != [source]:
-            continue
-        if timeline.nodes.users(source.node) != (record.node,):
-            continue
-        text = titled("{} is 0 everywhere: the function does not use its argument", label(timeline, record.node))
-        part = Finding("unused", "nothing was computed from the argument, so PyTorch fills its gradient with zeros",
-                       source.seq, source.node)  # fmt: skip
-        fix = "use the argument in the function, or argnums= for the one that it uses"
-        yield Finding("unused", text, record.seq, record.node, (part,), fix, survey.at(record), suspected=True)

@@ -31,7 +31,7 @@ import numpy as np
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Edit, inverted, renamed_call
 from gviz.explain.finding import Finding
-from gviz.explain.findings.loss_mask import keeps_ignored
+from gviz.explain.findings.inverted_loss_mask import keeps_ignored
 from gviz.explain.operation_sets import DROPOUTS, SAME_NUMBERS
 from gviz.explain.program_text import line_text
 from gviz.explain.recording_overview import NodeRecord, Survey
