@@ -124,7 +124,7 @@ INSIDE = {
         module_times module_costs
         outgoing_gradients contributions findings.alarm findings.nan_arithmetic findings.nan_remedies
         findings.intended_infinities findings.divergence findings.nan_origin
-        findings.returned_gradients findings.checkpoint findings.error findings.mismatch
+        findings.custom_backward_returns findings.checkpoint findings.error findings.mismatch
         findings.lost_update findings.module_flag findings.constant_condition findings.recurrent_output
         findings.dropped_result findings.no_gradient findings.copied_model findings.optimizer_step
         findings.gradient_clearing findings.opposed_passes
@@ -145,7 +145,7 @@ INSIDE = {
         findings.unread_variable findings.log_scale findings.noise_scale         findings.shifted_labels
         findings.early_mean findings.self_comparison
         findings.loss_terms findings.sample_order findings.changed_data findings.noise_target
-        findings.fisher_information findings.custom_function findings.written_gradient
+        findings.fisher_information findings.custom_backward_rule findings.in_place_gradient
         findings.saved_intermediates findings.data_layout findings.second_derivatives findings.gradient_penalty
         findings.unused_argument
         finding_kinds

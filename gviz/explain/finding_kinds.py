@@ -21,7 +21,7 @@ from gviz.explain.findings import (
     constant_condition,
     contrastive,
     copied_model,
-    custom_function,
+    custom_backward_rule,
     cut_summand,
     data_layout,
     default_dimension,
@@ -37,6 +37,7 @@ from gviz.explain.findings import (
     gradient_penalty,
     gradient_sources,
     in_place,
+    in_place_gradient,
     inverted_attention_mask,
     kept_graphs,
     learning_rate,
@@ -85,7 +86,6 @@ from gviz.explain.findings import (
     value_sources,
     vanishing_exploding,
     weight_symmetry,
-    written_gradient,
     zero_gradient,
 )
 from gviz.explain.node_question import Question, Topic
@@ -179,7 +179,7 @@ KINDS: tuple[Kind, ...] = (
         "written-gradient",
         "warning",
         "a backward or a hook that writes in place to the gradient that it gets",
-        find=written_gradient.written_gradients,
+        find=in_place_gradient.written_gradients,
     ),
     Kind(
         "second-backward",
@@ -792,7 +792,7 @@ KINDS: tuple[Kind, ...] = (
         "wrong-rule",
         "warning",
         "a function whose backward is not the derivative of its forward",
-        find=custom_function.wrong_rule,
+        find=custom_backward_rule.wrong_rule,
     ),
     Kind(
         "constant-intermediate",

@@ -44,7 +44,7 @@ from gviz.explain.edit import (
     without_in_place,
 )
 from gviz.explain.finding import Finding
-from gviz.explain.findings import checkpoint, returned_gradients
+from gviz.explain.findings import checkpoint, custom_backward_returns
 from gviz.explain.program_errors import MOST_READ, Failure
 from gviz.explain.program_text import (
     ProgramText,
@@ -804,9 +804,9 @@ def _conversion_line(failure: Failure, name: str) -> str:
 _EXPLANATIONS: tuple[tuple[str, Callable[[Failure], Finding | None]], ...] = (
     (_OF_SEVERAL_VIEWS, _of_several_views),
     (_RETURNED_NAN, _rule_with_nan),
-    (returned_gradients.COUNT, returned_gradients.of_count),
-    (returned_gradients.SHAPE, returned_gradients.of_shape),
-    (returned_gradients.NO_TENSOR, returned_gradients.of_no_tensor),
+    (custom_backward_returns.COUNT, custom_backward_returns.of_count),
+    (custom_backward_returns.SHAPE, custom_backward_returns.of_shape),
+    (custom_backward_returns.NO_TENSOR, custom_backward_returns.of_no_tensor),
     (_NEEDS_NONE, _of_a_frozen_input),
     (_NO_LEAF, _for_an_optimizer),
     (_NO_PARAMETERS, _without_parameters),

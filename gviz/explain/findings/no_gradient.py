@@ -50,8 +50,8 @@ from gviz.explain.edit import (
     without_call,
 )
 from gviz.explain.finding import Finding
+from gviz.explain.findings.custom_backward_returns import none_for_input
 from gviz.explain.findings.dropped_result import dropped_module_call
-from gviz.explain.findings.returned_gradients import none_for_input
 from gviz.explain.node_question import Question, node_question
 from gviz.explain.operation_sets import SAME_NUMBERS, STEPPING
 from gviz.explain.parameter_updates import next_step

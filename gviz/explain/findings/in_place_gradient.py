@@ -1,4 +1,4 @@
-"""A write in place to the gradient that a backward or a hook receives.
+"""A backward or a hook that writes in place to the gradient that it receives.
 
 Idea. Autograd may give one tensor to several operations, and `sum` sends one number for all elements: an expanded
 tensor of stride 0. A write to one of its elements changes all of them. So PyTorch asks a `backward` and the hooks not

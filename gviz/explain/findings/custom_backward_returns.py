@@ -1,4 +1,4 @@
-"""What the backward of a program's function returns: too few or too many gradients, wrong shapes, None for an input.
+"""A custom backward that returns the wrong gradients: too few or too many gradients, wrong shapes, None for an input.
 
 PyTorch's message names the class and two numbers, at the line that calls ``backward()``. The mistake is in the
 ``return`` of the function: the finding names that line, the inputs of ``forward``, and the input without a gradient.
