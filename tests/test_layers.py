@@ -120,16 +120,17 @@ INSIDE = {
     "explain": """
         program_text discarded_statement edit finding node_question operation_sets formula grad_history
         parameter_updates backward_passes
-        training display_names hook_effects recording_overview program_errors tracking computation saved_memory
+        training source_frames display_names iteration_words hook_effects survey program_errors tracking
+        computation saved_memory
         module_times module_costs
-        outgoing_gradients contributions findings.alarm findings.nan_arithmetic findings.nan_remedies
+        outgoing_gradients pass_contributions findings.alarm findings.nan_arithmetic findings.nan_remedies
         findings.intended_infinities findings.divergence findings.nan_origin
         findings.custom_backward_returns findings.checkpoint findings.error findings.mismatch
         findings.lost_update findings.module_flag findings.constant_condition findings.recurrent_output
         findings.dropped_result findings.no_gradient findings.copied_model findings.optimizer_step
         findings.gradient_clearing findings.opposed_passes
         findings.gradient_clipping findings.loss_scale findings.gradient_accumulation findings.learning_rate
-        findings.gradient_sources findings.zero_gradient
+        findings.grad_sum_over_passes findings.hook_mistakes findings.zero_gradient
         findings.value_sources findings.in_place findings.second_backward findings.group_softmax
         findings.broadcast findings.summed_loss findings.masked_mean
         findings.softmax findings.squashed_twice findings.default_dimension

@@ -16,7 +16,7 @@ from gviz.events import (
     ScopeEntered,
     StorageWritten,
 )
-from gviz.explain.display_names import innermost, label
+from gviz.explain.display_names import label
 from gviz.explain.finding import Finding, whole
 from gviz.explain.finding_kinds import BY_NAME, KINDS, Kind
 from gviz.explain.findings.copied_model import parameter_copies
@@ -24,7 +24,8 @@ from gviz.explain.grad_history import is_zero
 from gviz.explain.parameter_updates import idle_parameters, steps_by
 from gviz.explain.program_errors import all_failures
 from gviz.explain.program_text import line_text
-from gviz.explain.recording_overview import Survey
+from gviz.explain.source_frames import innermost
+from gviz.explain.survey import Survey
 from gviz.explain.tracking import ancestors
 from gviz.explain.why import why, why_failure
 from gviz.source.call_stack import Frame

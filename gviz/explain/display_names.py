@@ -1,19 +1,17 @@
-"""The names of nodes, operations and phases in every view."""
+"""The names of nodes, outputs and operations in every view, in titles, sentences and formulas."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
-from itertools import pairwise
 
-from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
+from gviz.events import NodeCreated
 from gviz.events.operation_names import PRODUCTS, documented_name
 from gviz.explain.formula import is_small
 from gviz.explain.operation_sets import RESHAPING, RESHAPING_CALLS
-from gviz.source.call_stack import Frame
+from gviz.explain.source_frames import at_text
 from gviz.trace.graph_state import NodeInfo
-from gviz.trace.timeline import Moment, Timeline
-from gviz.values.plain_text import abridged, abridged_label, clipped, clipped_name, file_line, file_name, shown
+from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import abridged, abridged_label, clipped, clipped_name, shown
 from gviz.values.value_text import CUT, short
 
 MAX_TITLE = 28
@@ -28,21 +26,6 @@ MOST_TITLE = 79
 
 _FURTHER = 3
 """The most further names of a tensor that are shown: a layer that a list repeats has one for each index."""
-
-_COMPARED = 4
-_LOOKED_AT = 100
-"""The number of iterations, and of nodes in each, that are examined to see whether a program repeats itself."""
-
-UNTRACKED = {
-    "no_grad": ("inside no_grad", "not tracked: no_grad"),
-    "inference": ("inside inference_mode", "not tracked: inference"),
-    "detach": ("detach cuts the graph here", "not tracked: detach"),
-    "data": (".data cuts the graph here", "not tracked: .data"),
-    "dtype": ("its dtype cannot have a gradient", "not tracked: dtype"),
-    "numbers": ("it takes the numbers, and leaves their history behind", "not tracked: numbers only"),
-    "inputs": ("no input requires a gradient", "no input needs grad"),
-}
-"""Why autograd does not track an op: the text after "not tracked", and a brief text by itself."""
 
 
 def op_title(info: NodeInfo) -> str:
@@ -200,138 +183,7 @@ def symbol(timeline: Timeline, node: int, output_nr: int = 0) -> str:
     return abridged(info.name, MAX_NAME) or ("mask" if is_mask(info.created) else f"#{node}")
 
 
-def why_untracked(created: NodeCreated, *, brief: bool = False) -> str:
-    """Return why autograd does not track an op. A `brief` text has at most `MAX_TITLE` characters."""
-    known = UNTRACKED.get(created.untracked)
-    return known[brief] if known else clipped(created.untracked, MAX_TITLE)
-
-
-def why_cut(info: NodeInfo) -> str:
-    """Return why no gradient flows back through an op that autograd does not track."""
-    return "it takes no more than a shape and a dtype" if takes_shape(info) else why_untracked(info.created)
-
-
-def takes_shape(info: NodeInfo) -> bool:
-    """Return whether an untracked op would send only zeros anyway: ``ones_like(x)``, ``x.new_zeros(3)``."""
-    name = info.op.base_name
-    is_new = name.startswith("new_") and name != "new_tensor"
-    is_other = name == "broadcast_tensors"  # this one of several tensors has no gradient
-    return info.created.untracked == "numbers" and (is_new or is_other or name.endswith("_like"))
-
-
-def untracked_word(reason: str) -> str:
-    """Return the same reason in one word."""
-    return "no grad" if reason == "inputs" else clipped(reason, 9)
-
-
-def at_text(frames: tuple[Frame, ...]) -> str:
-    """Return the place in the source, for use after "made": `` at demo.py:4``."""
-    at = own_frame(frames)
-    return f" at {file_line(at.path, at.line)}" if at is not None else ""
-
-
-_LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python3[\d.]*[/\\]", re.IGNORECASE)
-"""Where Python keeps code that is not the program's own: installed packages and the standard library."""
-
-
-def is_of_library(path: str) -> bool:
-    """Return whether a file belongs to an installed package or the standard library."""
-    return bool(_LIBRARIES.search(path))
-
-
-def own_frames(frames: Sequence[Frame]) -> list[Frame]:
-    """Return the frames of the program itself, not of installed packages or the standard library."""
-    return [frame for frame in frames if not _LIBRARIES.search(frame.path)]
-
-
-def own_frame(frames: Sequence[Frame]) -> Frame | None:
-    """Return the innermost frame of the program itself, not of an installed package; or else the innermost of all."""
-    return next((frame for frame in frames if not _LIBRARIES.search(frame.path)), frames[0] if frames else None)
-
-
-def frame_text(frame: Frame, width: int = 60) -> str:
-    """Return a frame in one line: ``demo.py:4 in train``. A long file name is clipped at its beginning."""
-    function = "" if frame.function == "<module>" else f" in {clipped(frame.function, 60)}"
-    name, line = file_name(frame.path), f":{frame.line}"
-    room = max(width - len(line), 8)
-    short_name = name if len(name) <= room else CUT + name[1 - room :]
-    return f"{short_name}{line}{function}"
-
-
-def phase_words(timeline: Timeline, moment: Moment, *, numbered: bool = True) -> str:
-    """Return the phase, with the number of its backward pass from the second on: ``forward``, ``backward pass 2``.
-
-    With `numbered=False` there is no number, for a caller that shows the iteration and has only one pass. If several
-    threads were recorded, the thread of the moment comes first: ``thread 2, backward pass 2``.
-    """
-    thread = f"thread {moment.thread}" if moment.thread else ""
-    if moment.phase is None:
-        return thread
-    pass_nr = moment.pass_nr or moment.phase.pass_nr
-    numbered = numbered and pass_nr > 1
-    phase = f"{moment.phase.kind} pass {pass_nr}" if numbered else moment.phase.kind
-    return f"{thread}, {phase}" if thread else phase
-
-
-def step_kind(timeline: Timeline, seq: int) -> str:
-    """Return the class of the optimizer of a step event."""
-    event = timeline.event(seq)
-    return event.kind if isinstance(event, OptimizerStarted | OptimizerStepped) else "optimizer"
-
-
-def iteration_called(timeline: Timeline) -> str:
-    """Return the word for one graph of the program: ``iteration`` if a loop makes them, else ``graph``."""
-    if timeline.recorded_iterations is not None and timeline.recorded_iterations.paused:
-        return "iteration"  # the recorder has counted them, and the trace may have only the first
-    first = timeline.iterations[:_COMPARED]
-    return "iteration" if timeline.once(_run_again, first[-1].end) else "graph"
-
-
-def finished_unrecorded(timeline: Timeline) -> int:
-    """Return the last iteration that the program has finished if that was not recorded, otherwise 0."""
-    recorded, count = timeline.recorded_iterations, timeline.iteration_count
-    is_ahead = recorded is not None and recorded.paused and count > timeline.iterations[-1].number
-    return count if is_ahead else 0
-
-
-def _run_again(timeline: Timeline, end: int) -> bool:
-    """Return whether an early iteration ran a place of the one before.
-
-    It is also true for several iterations without known places.
-    """
-    seen: set[int] = set()
-    ran: list[set[Frame]] = []
-    for iteration in timeline.iterations[:_COMPARED]:
-        new = [node for node in timeline.nodes.of(iteration) if node not in seen]
-        ran.append({info.frames[0] for info in map(timeline.info, new[-_LOOKED_AT:]) if info.frames})
-        seen |= {*new}
-    return any(before & after for before, after in pairwise(ran)) or (len(ran) > 1 and not any(ran))
-
-
-def iteration_suffix(timeline: Timeline, info: NodeInfo) -> str:
-    """Return in which iteration a node was made, or that it was before the loop: ``from iteration 2``."""
-    if info.iteration == 0 and info.born < timeline.once(_loop_began, 0):
-        return "made before the loop"
-    return f"from {iteration_called(timeline)} {timeline.iterations[info.iteration].number:,}"
-
-
-def _loop_began(timeline: Timeline, _: int) -> int:
-    """Return the event of the first node at a place that the second iteration runs again; 0 if none repeats."""
-    if timeline.dropped.events or len(timeline.iterations) == 1:
-        return 0
-    first, second = timeline.iterations[:2]
-    new = [node for node in timeline.nodes.of(second) if timeline.nodes.born(node) >= second.start]
-    stacks = {info.created.stack for info in map(timeline.info, new[:_LOOKED_AT]) if info.frames}
-    infos = map(timeline.info, timeline.nodes.of(first))
-    return next((info.born for info in infos if info.created.stack in stacks), 0)
-
-
 def label_at(timeline: Timeline, node: int) -> str:
     """Return a node and the line that made it: ``#4 b = mul at demo.py:4``."""
     info = timeline.info(node)
     return f"#{node} {called(info)}{at_text(info.frames)}"
-
-
-def innermost(info: NodeInfo) -> Frame | None:
-    """Return the line of the program that made a node, if it is known."""
-    return own_frame(info.frames)

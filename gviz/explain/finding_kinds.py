@@ -31,11 +31,12 @@ from gviz.explain.findings import (
     error,
     fisher_information,
     frozen_parameters,
+    grad_sum_over_passes,
     gradient_accumulation,
     gradient_clearing,
     gradient_clipping,
     gradient_penalty,
-    gradient_sources,
+    hook_mistakes,
     in_place,
     in_place_gradient,
     inverted_attention_mask,
@@ -90,7 +91,7 @@ from gviz.explain.findings import (
 )
 from gviz.explain.node_question import Question, Topic
 from gviz.explain.program_errors import Failure
-from gviz.explain.recording_overview import Survey
+from gviz.explain.survey import Survey
 
 Severity = Literal["error", "warning", "note", "fact"]
 """The level of a finding.
@@ -408,14 +409,14 @@ KINDS: tuple[Kind, ...] = (
         "fact",
         "a .grad without what the last pass computed",
         ("gradient",),
-        gradient_sources.not_added,
+        grad_sum_over_passes.not_added,
     ),
     Kind(
         "assigned",
         "fact",
         "a .grad that the program has assigned or changed",
         ("gradient",),
-        gradient_sources.changed_by_program,
+        grad_sum_over_passes.changed_by_program,
     ),
     Kind(
         "dead-units",
@@ -428,7 +429,7 @@ KINDS: tuple[Kind, ...] = (
         "changed-by-hook",
         "warning",
         "a hook that each iteration registers again, or that zeroes or negates a gradient",
-        find=gradient_sources.turning_hooks,
+        find=hook_mistakes.turning_hooks,
     ),
     Kind("spent-loss", "fact", "a loss of exactly 0: every margin is satisfied"),
     Kind(
@@ -810,21 +811,21 @@ KINDS: tuple[Kind, ...] = (
         "fact",
         "a contribution over one edge, and the backward rule that computed it",
         ("sent",),
-        gradient_sources.sent_contribution,
+        grad_sum_over_passes.sent_contribution,
     ),
     Kind(
         "incoming",
         "fact",
         "the incoming gradient of a running pass, as far as it has arrived",
         ("gradient",),
-        gradient_sources.incoming_sum,
+        grad_sum_over_passes.incoming_sum,
     ),
     Kind(
         "gradient",
         "fact",
         "a gradient as the sum of its contributions",
         ("gradient",),
-        gradient_sources.grad_sum,
+        grad_sum_over_passes.grad_sum,
     ),
     Kind("stepped", "fact", "what the last optimizer step did, and to which parameters"),
     Kind("no-gradient", "fact", "the leaves that require a gradient and have none, each with its reason"),

@@ -14,15 +14,16 @@ import numpy as np
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, DataSet, Event, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.check import check
-from gviz.explain.contributions import MOST_PARTS, origin
-from gviz.explain.display_names import at_text, label, label_at
+from gviz.explain.display_names import label, label_at
 from gviz.explain.finding import Finding
 from gviz.explain.findings.alarm import alarm_at
 from gviz.explain.findings.kept_graphs import alive_graphs
 from gviz.explain.grad_history import accumulation
 from gviz.explain.parameter_updates import all_options, steps_by, why_nothing
+from gviz.explain.pass_contributions import MOST_PARTS, origin
 from gviz.explain.program_errors import Failure, all_failures, ended_first, failure_at, program_end
 from gviz.explain.saved_memory import memory_finding
+from gviz.explain.source_frames import at_text
 from gviz.explain.training import trained_leaves
 from gviz.explain.why import why, why_failure
 from gviz.query.moment_lookup import event_at

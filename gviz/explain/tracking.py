@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from gviz.events import COUNTS, RequiresGradSet, Warned
-from gviz.explain.display_names import innermost, takes_shape
+from gviz.events import COUNTS, NodeCreated, RequiresGradSet, Warned
+from gviz.explain.display_names import MAX_TITLE
 from gviz.explain.edit import (
     Edit,
     after,
@@ -25,6 +25,7 @@ from gviz.explain.edit import (
     without_new_leaf,
 )
 from gviz.explain.program_text import called_at, line_text, target_of, update_in_place
+from gviz.explain.source_frames import innermost
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
@@ -239,3 +240,41 @@ def is_partial(timeline: Timeline) -> bool:
 
 def _is_partial(timeline: Timeline, _: int) -> bool:
     return any(event.unseen in ("modules", "forward") for _, event in timeline.select([Warned]))
+
+
+# Why autograd does not track an operation
+
+UNTRACKED = {
+    "no_grad": ("inside no_grad", "not tracked: no_grad"),
+    "inference": ("inside inference_mode", "not tracked: inference"),
+    "detach": ("detach cuts the graph here", "not tracked: detach"),
+    "data": (".data cuts the graph here", "not tracked: .data"),
+    "dtype": ("its dtype cannot have a gradient", "not tracked: dtype"),
+    "numbers": ("it takes the numbers, and leaves their history behind", "not tracked: numbers only"),
+    "inputs": ("no input requires a gradient", "no input needs grad"),
+}
+"""Why autograd does not track an op: the text after "not tracked", and a brief text by itself."""
+
+
+def why_untracked(created: NodeCreated, *, brief: bool = False) -> str:
+    """Return why autograd does not track an op. A `brief` text has at most `MAX_TITLE` characters."""
+    known = UNTRACKED.get(created.untracked)
+    return known[brief] if known else clipped(created.untracked, MAX_TITLE)
+
+
+def why_cut(info: NodeInfo) -> str:
+    """Return why no gradient flows back through an op that autograd does not track."""
+    return "it takes no more than a shape and a dtype" if takes_shape(info) else why_untracked(info.created)
+
+
+def takes_shape(info: NodeInfo) -> bool:
+    """Return whether an untracked op would send only zeros anyway: ``ones_like(x)``, ``x.new_zeros(3)``."""
+    name = info.op.base_name
+    is_new = name.startswith("new_") and name != "new_tensor"
+    is_other = name == "broadcast_tensors"  # this one of several tensors has no gradient
+    return info.created.untracked == "numbers" and (is_new or is_other or name.endswith("_like"))
+
+
+def untracked_word(reason: str) -> str:
+    """Return the same reason in one word."""
+    return "no grad" if reason == "inputs" else clipped(reason, 9)

@@ -13,7 +13,8 @@ from itertools import chain
 from typing import Literal
 
 from gviz.events import GradFlowed, Marked
-from gviz.explain.display_names import iteration_called, phase_words, title
+from gviz.explain.display_names import title
+from gviz.explain.iteration_words import iteration_called, phase_words
 from gviz.explain.tracking import as_in
 from gviz.render.boxes.box_content import Box, box, place_text
 from gviz.render.boxes.detail_rows import source_line

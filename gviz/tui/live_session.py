@@ -41,7 +41,7 @@ from typing import Literal
 from msgspec import structs
 
 from gviz.errors import GvizError
-from gviz.explain.display_names import frame_text
+from gviz.explain.source_frames import frame_text
 from gviz.live.program_process import ControlledProgram, Ended, OutputWritten, Report, exit_code
 from gviz.live.protocol import PAUSE_WORDS, CallSite, Mode, Paused, Released, ResumeRequest
 from gviz.query_syntax.stop_condition import Stop, stop

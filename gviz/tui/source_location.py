@@ -16,9 +16,10 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
-from gviz.explain.display_names import finished_unrecorded, frame_text
 from gviz.explain.failed_call import first_input
+from gviz.explain.iteration_words import finished_unrecorded
 from gviz.explain.parameter_updates import write_place
+from gviz.explain.source_frames import frame_text
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.drawing.source import SourceMark

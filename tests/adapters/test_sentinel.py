@@ -16,8 +16,8 @@ from gviz.adapters.recording_scope import RecordingScope
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Failed, Marked, Named, NodeCreated, OptimizerStepped, Warned
 from gviz.explain.check import check
-from gviz.explain.display_names import iteration_suffix
 from gviz.explain.event_description import sentence
+from gviz.explain.iteration_words import iteration_suffix
 from gviz.explain.module_times import module_times, time_data, time_lines
 from gviz.query.moment_lookup import event_at
 from gviz.source.call_stack import Frame

@@ -7,7 +7,7 @@ from gviz.explain.check import check
 from gviz.explain.finding import lines, whole
 from gviz.explain.findings.kept_graphs import alive_graphs
 from gviz.explain.question import answers
-from gviz.explain.recording_overview import Survey
+from gviz.explain.survey import Survey
 from gviz.explain.why import why
 
 ANSWERS = {

@@ -8,20 +8,11 @@ from stories import demo, failed
 import gviz
 import gviz.engine as torch
 from gviz.events import GradAccumulated, OptimizerStarted, OptimizerStepped, StorageWritten, VariableHeld
-from gviz.explain.display_names import (
-    called,
-    constant_value,
-    frame_text,
-    iteration_called,
-    label,
-    op_title,
-    own_frame,
-    phase_words,
-    symbol,
-    title,
-)
+from gviz.explain.display_names import called, constant_value, label, op_title, symbol, title
 from gviz.explain.event_description import sentence
+from gviz.explain.iteration_words import iteration_called, phase_words
 from gviz.explain.question import answer
+from gviz.explain.source_frames import frame_text, own_frame
 from gviz.query.name_lookup import NamedNodes
 from gviz.query_syntax.place import place
 from gviz.render.scene import caption

@@ -6,7 +6,7 @@ from recording import events_of, iterations_known, timeline_of
 import gviz
 import gviz.engine as torch
 from gviz.engine import nn
-from gviz.explain.display_names import iteration_called
+from gviz.explain.iteration_words import iteration_called
 from gviz.trace import iterations
 from gviz.trace.phases import PhaseTracker
 

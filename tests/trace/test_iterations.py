@@ -7,7 +7,7 @@ from recording import iterations_known, timeline_of
 
 import gviz
 import gviz.engine as torch
-from gviz.explain.display_names import iteration_called
+from gviz.explain.iteration_words import iteration_called
 from gviz.query.moment_lookup import event_at
 from gviz.trace.iterations import Loop
 from gviz.tui.drawing.pass_list import pass_rows

@@ -8,7 +8,7 @@ from stories import AGAIN, Story, chain, demo, failed, hostile, iterations, valu
 
 import gviz.engine as torch
 from gviz.events import GradAccumulated, GradFlowed, GradSet, OptimizerStarted, OptimizerStepped, StorageWritten
-from gviz.explain.display_names import iteration_called
+from gviz.explain.iteration_words import iteration_called
 from gviz.source.call_stack import Frame
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline

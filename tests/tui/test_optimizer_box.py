@@ -7,7 +7,7 @@ from recording import timeline_of
 import gviz.engine as torch
 from gviz.engine import nn
 from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
-from gviz.explain.display_names import frame_text
+from gviz.explain.source_frames import frame_text
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.boxes.selection import shown_ends
 from gviz.render.page.page_data import moves

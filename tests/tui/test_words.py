@@ -9,7 +9,7 @@ from recording import timeline_of
 from stories import demo, failed, iterations, late
 
 import gviz.engine as torch
-from gviz.explain.display_names import UNTRACKED
+from gviz.explain.tracking import UNTRACKED
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.state_words import MEANINGS, SHOWN
 from gviz.render.picture_content import moment_scene

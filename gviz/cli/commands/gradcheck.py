@@ -135,7 +135,7 @@ def _text(timeline: Timeline, checks: Iterable[NodeCheck]) -> Iterator[str]:
 
 def _by_function(timeline: Timeline, checks: Iterable[NodeCheck], allow: Sequence[str]) -> Iterator[str]:
     """Return for each function the results of its calls and the call to show."""
-    from gviz.explain.display_names import at_text
+    from gviz.explain.source_frames import at_text
 
     calls: defaultdict[int, list[NodeCheck]] = defaultdict(list)
     for one in checks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gviz.explain.display_names import innermost, label, label_at, titled
+from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import (
     operand,
 )
@@ -13,7 +13,8 @@ from gviz.explain.findings.broadcast import ERRORS
 from gviz.explain.operation_sets import (
     LOSSES_OF_PAIRS,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.source_frames import innermost
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 
 

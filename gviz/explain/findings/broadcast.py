@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from gviz.explain.display_names import innermost, label, label_at, titled
+from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import (
     operand,
 )
@@ -17,7 +17,8 @@ from gviz.explain.operation_sets import (
     SAME_NUMBERS,
     WEIGHTED_SUMS,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.source_frames import innermost
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.parsing import ARITHMETIC
 from gviz.values.number_text import shape_text

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
 
-from gviz.explain.display_names import at_text, innermost, is_mask, label, label_at, own_frames, titled
+from gviz.explain.display_names import is_mask, label, label_at, titled
 from gviz.explain.edit import with_keyword
 from gviz.explain.finding import Finding
 from gviz.explain.program_errors import Failure
@@ -26,7 +26,8 @@ from gviz.explain.program_text import (
     statement_at,
     stores_of,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.source_frames import at_text, innermost, own_frames
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline

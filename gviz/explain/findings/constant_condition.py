@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gviz.explain.display_names import is_of_library, titled
+from gviz.explain.display_names import titled
 from gviz.explain.edit import Edit, node_replaced
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import (
@@ -15,7 +15,8 @@ from gviz.explain.program_text import (
     called_name,
     parsed_program,
 )
-from gviz.explain.recording_overview import Survey
+from gviz.explain.source_frames import is_of_library
+from gviz.explain.survey import Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown

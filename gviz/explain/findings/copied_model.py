@@ -19,12 +19,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gviz.events import DataSet, Event, GradAccumulated, GradSet, NodeCreated, OptimizerStepped, StorageWritten
-from gviz.explain.display_names import at_text, innermost, is_of_library, label, label_at, own_frame, titled
+from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.parameter_updates import Write, idle_parameters, is_unseen, write_place, writer_of
 from gviz.explain.program_text import called_name, frame_of, function_of, statement_at
-from gviz.explain.recording_overview import Survey
+from gviz.explain.source_frames import at_text, innermost, is_of_library, own_frame
+from gviz.explain.survey import Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown

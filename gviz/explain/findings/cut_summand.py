@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gviz.events import GradAccumulated, GradCaptured, GradSet, OptimizerStepped
-from gviz.explain.display_names import innermost, label, label_at, titled, why_cut
+from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import (
     switch_of,
     with_keyword,
@@ -22,8 +22,9 @@ from gviz.explain.operation_sets import (
 )
 from gviz.explain.parameter_updates import options_of
 from gviz.explain.program_text import assignment, called_at, called_function, line_text, numbers_read
-from gviz.explain.recording_overview import NodeRecord, Survey
-from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend
+from gviz.explain.source_frames import innermost
+from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend, why_cut
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown

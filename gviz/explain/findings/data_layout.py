@@ -15,7 +15,7 @@ from gviz.explain.operation_sets import ACTIVATIONS, ELEMENTWISE, LISTS, LOSSES,
 from gviz.explain.program_text import (
     ProgramText,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey, dimensions_named
+from gviz.explain.survey import NodeRecord, Survey, dimensions_named
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import shape_text

@@ -17,7 +17,7 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import gradients_taken
 from gviz.explain.findings.gradient_clearing import CLEARED
 from gviz.explain.operation_sets import LISTS, LOSSES, RESHAPING, SAME_NUMBERS, SOFTMAXES
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 

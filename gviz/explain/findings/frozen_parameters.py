@@ -15,7 +15,7 @@ from gviz.events import (
     RequiresGradSet,
     StorageWritten,
 )
-from gviz.explain.display_names import at_text, innermost, label, titled
+from gviz.explain.display_names import label, titled
 from gviz.explain.edit import (
     keeping_none,
     with_keyword,
@@ -27,7 +27,8 @@ from gviz.explain.program_text import (
     assignment,
     receiver,
 )
-from gviz.explain.recording_overview import Survey
+from gviz.explain.source_frames import at_text, innermost
+from gviz.explain.survey import Survey
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.plain_text import shown

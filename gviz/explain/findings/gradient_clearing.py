@@ -19,7 +19,7 @@ from gviz.events import (
     grad_left,
 )
 from gviz.explain.backward_passes import call_of_pass, pass_started, roots_of_pass
-from gviz.explain.display_names import at_text, iteration_called, label, titled
+from gviz.explain.display_names import label, titled
 from gviz.explain.edit import (
     Edit,
     after,
@@ -29,6 +29,7 @@ from gviz.explain.edit import (
 )
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
+from gviz.explain.iteration_words import iteration_called
 from gviz.explain.parameter_updates import (
     Write,
     is_unseen,
@@ -39,7 +40,8 @@ from gviz.explain.program_text import (
     receiver,
     statement_at,
 )
-from gviz.explain.recording_overview import Survey
+from gviz.explain.source_frames import at_text
+from gviz.explain.survey import Survey
 from gviz.explain.tracking import ancestors, loses_tracking
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

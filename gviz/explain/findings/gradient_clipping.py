@@ -18,7 +18,7 @@ from gviz.events import (
     Warned,
 )
 from gviz.explain.backward_passes import loss_scale
-from gviz.explain.display_names import at_text, label, titled
+from gviz.explain.display_names import label, titled
 from gviz.explain.edit import (
     Edit,
     before,
@@ -32,7 +32,8 @@ from gviz.explain.parameter_updates import (
     next_step,
 )
 from gviz.explain.program_text import arguments, called_function, called_name, frame_of, receiver, statement_at
-from gviz.explain.recording_overview import Survey
+from gviz.explain.source_frames import at_text
+from gviz.explain.survey import Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

@@ -23,7 +23,7 @@ from gviz.events import (
     StorageWritten,
 )
 from gviz.explain.backward_passes import pass_started
-from gviz.explain.display_names import at_text, innermost, label, label_at, output_label, titled
+from gviz.explain.display_names import label, label_at, output_label, titled
 from gviz.explain.edit import (
     Edit,
     in_block,
@@ -39,7 +39,8 @@ from gviz.explain.operation_sets import ACTIVATIONS
 from gviz.explain.parameter_updates import Write, step_of, writer_of
 from gviz.explain.program_errors import Failure
 from gviz.explain.program_text import called_name, function_of, is_at, names_set, program_text, statement_at
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.source_frames import at_text, innermost
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame, source_lines
 from gviz.trace.graph_state import NodeInfo

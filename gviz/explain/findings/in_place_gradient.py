@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from gviz import events as e
-from gviz.explain.display_names import innermost, label, label_at, titled
+from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Edit, before
 from gviz.explain.finding import Finding
 from gviz.explain.grad_history import is_zero
@@ -32,7 +32,8 @@ from gviz.explain.program_text import (
     parameters_around,
     statement_at,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.source_frames import innermost
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.values.value import Value
 from gviz.values.value_text import grad

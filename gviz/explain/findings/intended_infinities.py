@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from math import isinf
 
 from gviz.explain.computation import computation
-from gviz.explain.display_names import innermost
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import MASKING, SAME_NUMBERS, SOFTMAXES
 from gviz.explain.program_text import (
     called_function,
 )
-from gviz.explain.recording_overview import Survey
+from gviz.explain.source_frames import innermost
+from gviz.explain.survey import Survey
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.value_text import bad_text

@@ -24,7 +24,7 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Edit, inverted
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import SAME_NUMBERS
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors, descendants
 from gviz.values.number_text import number
 

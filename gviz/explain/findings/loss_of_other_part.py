@@ -13,7 +13,7 @@ from gviz.explain.operation_sets import (
     CARRYING_ONE_TERM,
     LOSSES_OF_PAIRS,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors, descendants
 
 _MOST_PRODUCTS = 200

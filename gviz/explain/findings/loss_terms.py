@@ -33,7 +33,7 @@ from gviz.explain.program_text import (
     called_name,
     statement_at,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

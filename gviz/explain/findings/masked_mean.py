@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gviz.explain.display_names import innermost, label, titled
+from gviz.explain.display_names import label, titled
 from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import (
@@ -27,7 +27,8 @@ from gviz.explain.program_text import (
     ProgramText,
     names_read,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.source_frames import innermost
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

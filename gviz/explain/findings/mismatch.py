@@ -23,7 +23,7 @@ from math import prod
 from typing import NamedTuple
 
 from gviz.events import BackwardStarted, ScopeEntered, ScopeLeft
-from gviz.explain.display_names import innermost, label_at, op_title, titled
+from gviz.explain.display_names import label_at, op_title, titled
 from gviz.explain.edit import (
     SEQUENCE_LAYERS,
     Change,
@@ -44,6 +44,7 @@ from gviz.explain.program_text import (
     called_lines,
     called_name,
 )
+from gviz.explain.source_frames import innermost
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline

@@ -37,8 +37,7 @@ from gviz.events import (
 )
 from gviz.explain.backward_passes import growing_losses, loss_scale, pass_started, row_text
 from gviz.explain.computation import Operand, computation
-from gviz.explain.contributions import arriving_gradient, rule_words
-from gviz.explain.display_names import at_text, innermost, iteration_called, label, label_at, own_frame, titled
+from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import with_keyword
 from gviz.explain.finding import Finding
 from gviz.explain.findings.alarm import command_before
@@ -74,14 +73,17 @@ from gviz.explain.findings.nan_remedies import (
     written_fix,
 )
 from gviz.explain.grad_history import GradWrite, write_at
+from gviz.explain.iteration_words import iteration_called
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import MASKING
 from gviz.explain.parameter_updates import is_unseen, resumed_at, step_of, step_words
+from gviz.explain.pass_contributions import arriving_gradient, rule_words
 from gviz.explain.program_text import (
     called_function,
     line_text,
 )
-from gviz.explain.recording_overview import Survey
+from gviz.explain.source_frames import at_text, innermost, own_frame
+from gviz.explain.survey import Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, is_partial
 from gviz.source.call_stack import Frame
 from gviz.trace.event_log import expect

@@ -22,17 +22,7 @@ import numpy as np
 
 from gviz.events import BackwardStarted, GradAccumulated, GradRetained, GradSet, RequiresGradSet, changing
 from gviz.explain.backward_passes import pass_started, start_of_pass
-from gviz.explain.display_names import (
-    at_text,
-    called,
-    innermost,
-    label,
-    label_at,
-    takes_shape,
-    titled,
-    why_cut,
-    why_untracked,
-)
+from gviz.explain.display_names import called, label, label_at, titled
 from gviz.explain.edit import (
     Change,
     Edit,
@@ -70,8 +60,19 @@ from gviz.explain.program_text import (
     program_text,
     update_in_place,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
-from gviz.explain.tracking import RECORD_ALL, ancestors, cuts_after, is_partial, loses_tracking, mend
+from gviz.explain.source_frames import at_text, innermost
+from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.tracking import (
+    RECORD_ALL,
+    ancestors,
+    cuts_after,
+    is_partial,
+    loses_tracking,
+    mend,
+    takes_shape,
+    why_cut,
+    why_untracked,
+)
 from gviz.source import parsing
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo

@@ -15,12 +15,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from gviz.explain.display_names import label, label_at, own_frame, titled
+from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Edit, replaced_call, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import LOSSES_OF_PAIRS, SAME_NUMBERS
 from gviz.explain.program_text import called_function, has_parameter
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.source_frames import own_frame
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.values.number_text import shape_text

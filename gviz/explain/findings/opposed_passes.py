@@ -13,7 +13,7 @@ from gviz.events import (
     OptimizerStepped,
 )
 from gviz.explain.backward_passes import call_of_pass, roots_of_pass
-from gviz.explain.display_names import at_text, label, titled
+from gviz.explain.display_names import label, titled
 from gviz.explain.edit import (
     before,
     wrapped,
@@ -24,7 +24,8 @@ from gviz.explain.program_text import (
     line_text,
     receiver,
 )
-from gviz.explain.recording_overview import Survey
+from gviz.explain.source_frames import at_text
+from gviz.explain.survey import Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.values.number_text import number

@@ -17,7 +17,7 @@ from gviz.events import (
     StorageWritten,
 )
 from gviz.explain.backward_passes import call_of_pass, pass_started
-from gviz.explain.display_names import at_text, innermost, label, label_at, titled
+from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import (
     Edit,
     after,
@@ -51,7 +51,8 @@ from gviz.explain.program_text import (
     statement_at,
     update_in_place,
 )
-from gviz.explain.recording_overview import Survey
+from gviz.explain.source_frames import at_text, innermost
+from gviz.explain.survey import Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo

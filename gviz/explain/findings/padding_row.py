@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from gviz.explain.display_names import at_text, innermost, label, titled
+from gviz.explain.display_names import label, titled
 from gviz.explain.edit import (
     after,
     with_keyword,
@@ -19,7 +19,8 @@ from gviz.explain.finding import Finding
 from gviz.explain.findings.zero_gradient import zeroed_at
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.program_text import frame_of, line_text, program_text, written_by_call, written_name
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.source_frames import at_text, innermost
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

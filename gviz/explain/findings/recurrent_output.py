@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from gviz.events import GradAccumulated
-from gviz.explain.display_names import innermost, label, label_at, titled
+from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Change, Edit, imported_names, rewritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
@@ -33,7 +33,8 @@ from gviz.explain.program_text import (
     called_name,
     statement_at,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.source_frames import innermost
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline

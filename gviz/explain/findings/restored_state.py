@@ -14,7 +14,7 @@ from gviz.events import (
     NodeFreed,
     StorageWritten,
 )
-from gviz.explain.display_names import innermost, label, titled
+from gviz.explain.display_names import label, titled
 from gviz.explain.edit import Change, Edit, node_replaced, rewritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.program_text import (
@@ -23,7 +23,8 @@ from gviz.explain.program_text import (
     receiver,
     statement_at,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.source_frames import innermost
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import file_line

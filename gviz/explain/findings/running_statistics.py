@@ -7,7 +7,7 @@ from bisect import bisect
 from collections.abc import Iterator, Sequence
 
 from gviz.events import DataSet, OptimizerStepped, RequiresGradSet, StorageWritten
-from gviz.explain.display_names import innermost, label, label_at, own_frame, titled
+from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import after
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import (
@@ -20,7 +20,8 @@ from gviz.explain.program_text import (
     receiver,
     statement_at,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.source_frames import innermost, own_frame
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown

@@ -36,7 +36,7 @@ from gviz.explain.program_text import (
     names_set,
     program_text,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

@@ -10,9 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from gviz.events import BackwardStarted, GradCaptured
-from gviz.explain.display_names import innermost, label, label_at, titled
+from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.source_frames import innermost
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 

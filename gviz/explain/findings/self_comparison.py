@@ -24,7 +24,7 @@ from gviz.explain.edit import Edit, renamed_variable
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import DRAWS, DROPOUTS, LISTS, RESHAPING
 from gviz.explain.program_text import called_function
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.values.value import Stats

@@ -26,7 +26,7 @@ import numpy as np
 from gviz.events import Output
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.values.value import Array
 

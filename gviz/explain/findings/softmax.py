@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from gviz.explain.display_names import innermost, label, label_at, titled
+from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import (
     Edit,
     renamed_call,
@@ -27,7 +27,8 @@ from gviz.explain.operation_sets import (
     SOFTMAXES,
     WEIGHTED_SUMS,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey, dimensions_named
+from gviz.explain.source_frames import innermost
+from gviz.explain.survey import NodeRecord, Survey, dimensions_named
 from gviz.source.call_stack import Frame
 from gviz.values.number_text import number, shape_text
 

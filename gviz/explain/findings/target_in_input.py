@@ -13,7 +13,7 @@ from gviz.explain.operation_sets import (
     LOSSES_OF_PAIRS,
     SAME_NUMBERS,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from gviz.events import NodeCreated, OptimizerStepped, ScopeEntered
-from gviz.explain.display_names import at_text, innermost, label, titled
+from gviz.explain.display_names import label, titled
 from gviz.explain.edit import keyword_if_training, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import DROPOUTS
@@ -16,7 +16,8 @@ from gviz.explain.program_text import (
     line_text,
     method_self,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.source_frames import at_text, innermost
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.values.plain_text import shown
 

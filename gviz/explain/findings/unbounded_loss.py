@@ -35,7 +35,7 @@ from gviz.explain.program_text import (
     ProgramText,
     is_at,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

@@ -19,7 +19,7 @@ from gviz.events import (
     OptimizerStepped,
     StorageWritten,
 )
-from gviz.explain.display_names import at_text, innermost, label, own_frame, titled
+from gviz.explain.display_names import label, titled
 from gviz.explain.edit import Edit, lines_replaced, node_replaced
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.vanishing_exploding import Waypoint, is_cancelled, path_to, vanishing
@@ -32,7 +32,8 @@ from gviz.explain.program_text import (
     statement_at,
     variables_of,
 )
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.source_frames import at_text, innermost, own_frame
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from gviz.explain.display_names import innermost, label
+from gviz.explain.display_names import label
 from gviz.explain.finding import Finding, Number
-from gviz.explain.recording_overview import NodeRecord, Survey
+from gviz.explain.source_frames import innermost
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 
 # A line makes many losses, but backward runs for only a few: it is probably outside the loop

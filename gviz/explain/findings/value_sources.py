@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from gviz.events import DataSet
 from gviz.explain.computation import computation, dropout_effect
-from gviz.explain.contributions import contributions
-from gviz.explain.display_names import at_text, innermost, label, label_at, why_cut
+from gviz.explain.display_names import label, label_at
 from gviz.explain.finding import Finding
 from gviz.explain.node_question import Question
 from gviz.explain.parameter_updates import is_unseen, step_of, step_words
+from gviz.explain.pass_contributions import contributions
+from gviz.explain.source_frames import at_text, innermost
+from gviz.explain.tracking import why_cut
 from gviz.values.value_text import grad, short
 
 

@@ -18,12 +18,13 @@ from itertools import islice, pairwise
 from math import prod
 
 from gviz.events import HookRan
-from gviz.explain.display_names import at_text, innermost, label, label_at, op_title, titled
+from gviz.explain.display_names import label, label_at, op_title, titled
 from gviz.explain.finding import Finding, Number
-from gviz.explain.findings.gradient_sources import grad_sum
+from gviz.explain.findings.grad_sum_over_passes import grad_sum
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import OF_LOSSES, SOFTMAXES, SQUASHING
-from gviz.explain.recording_overview import Survey
+from gviz.explain.source_frames import at_text, innermost
+from gviz.explain.survey import Survey
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

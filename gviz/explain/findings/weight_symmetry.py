@@ -10,7 +10,7 @@ import numpy as np
 from gviz.events import (
     GradAccumulated,
 )
-from gviz.explain.display_names import innermost, label, titled
+from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding
 from gviz.explain.findings.zero_gradient import first_use, zeroed_at
 from gviz.explain.grad_history import is_zero
@@ -18,7 +18,8 @@ from gviz.explain.program_text import (
     called_lines,
     line_text,
 )
-from gviz.explain.recording_overview import Survey
+from gviz.explain.source_frames import innermost
+from gviz.explain.survey import Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value

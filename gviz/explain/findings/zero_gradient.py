@@ -13,8 +13,7 @@ import numpy as np
 from gviz.events import GradAccumulated, GradFlowed, ScopeEntered, StorageWritten
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.computation import Operand, computation
-from gviz.explain.contributions import arriving_gradient, contributions
-from gviz.explain.display_names import at_text, innermost, label, label_at, titled
+from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import operand as operand_edit
 from gviz.explain.edit import renamed_call, without_call
 from gviz.explain.finding import Finding, Number
@@ -37,6 +36,7 @@ from gviz.explain.operation_sets import (
     ZERO_GRADIENT_REGIONS,
 )
 from gviz.explain.parameter_updates import write_place
+from gviz.explain.pass_contributions import arriving_gradient, contributions
 from gviz.explain.program_text import (
     FUNCTION_NODES,
     called_name,
@@ -47,7 +47,8 @@ from gviz.explain.program_text import (
     statement_at,
     written_by_call,
 )
-from gviz.explain.recording_overview import Survey
+from gviz.explain.source_frames import at_text, innermost
+from gviz.explain.survey import Survey
 from gviz.explain.tracking import descendants
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import Contribution, NodeInfo, OutputState

@@ -12,9 +12,11 @@ from rich.cells import cell_len, set_cell_size
 
 from gviz.events import NodeCreated, StorageWritten
 from gviz.explain.computation import saved_names
-from gviz.explain.display_names import called, iteration_suffix, why_untracked
+from gviz.explain.display_names import called
 from gviz.explain.formula import attribute_word
+from gviz.explain.iteration_words import iteration_suffix
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
+from gviz.explain.tracking import why_untracked
 from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.graph_options import Options
 from gviz.source.call_stack import source_lines

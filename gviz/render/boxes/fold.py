@@ -24,7 +24,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 from gviz.errors import GvizError
-from gviz.explain.display_names import step_kind
+from gviz.explain.iteration_words import step_kind
 from gviz.system import notice
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished, parts
 from gviz.trace.graph_state import OPTIMIZER, NodeInfo

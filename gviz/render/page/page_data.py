@@ -14,8 +14,9 @@ from pathlib import PurePath
 from typing import Any
 
 from gviz.events import SILENT, StorageWritten
-from gviz.explain.display_names import phase_words, title
+from gviz.explain.display_names import title
 from gviz.explain.event_description import description
+from gviz.explain.iteration_words import phase_words
 from gviz.explain.parameter_updates import write_place
 from gviz.render.boxes.box_size import Outline, module_key
 from gviz.render.boxes.collapsed_parts import MORE

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
 from gviz.explain import finding
-from gviz.explain.display_names import frame_text, label
+from gviz.explain.display_names import label
 from gviz.explain.event_description import sentence
 from gviz.explain.program_text import about
+from gviz.explain.source_frames import frame_text
 from gviz.explain.training import last_pass, pass_result, reading_progress
 from gviz.query_syntax.place import split_aspect
 from gviz.source.call_stack import Frame

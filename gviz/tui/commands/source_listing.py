@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from gviz.errors import GvizError
-from gviz.explain.display_names import frame_text
+from gviz.explain.source_frames import frame_text
 from gviz.query_syntax.place import Place, place
 from gviz.source import parsing
 from gviz.source.call_stack import Frame, source_lines

@@ -8,7 +8,8 @@ from itertools import zip_longest
 from gviz.compare.alignment import Pair
 from gviz.compare.compared_iteration import Side
 from gviz.compare.recording_comparison import Comparison, Difference, Kind, gradient
-from gviz.explain.display_names import title, why_untracked
+from gviz.explain.display_names import title
+from gviz.explain.tracking import why_untracked
 from gviz.render.cells.box import BoxFrame, Face, box_lines
 from gviz.render.comparison_text import apart, titles
 from gviz.trace.graph_state import NodeInfo

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
-from gviz.explain.display_names import frame_text
 from gviz.explain.module_costs import COST_KINDS, CostKind, costs
+from gviz.explain.source_frames import frame_text
 from gviz.render.boxes.module_boxes import Module, gradient_of, module_tree
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Moment, Timeline

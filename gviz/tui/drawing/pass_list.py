@@ -8,7 +8,8 @@ from operator import attrgetter
 
 from gviz.events import BackwardStarted
 from gviz.explain.backward_passes import loss_at
-from gviz.explain.display_names import iteration_called, label, step_kind
+from gviz.explain.display_names import label
+from gviz.explain.iteration_words import iteration_called, step_kind
 from gviz.trace.graph_state import Iteration, Phase
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import glyphs, wants_ascii

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gviz.events import Failed
-from gviz.explain.display_names import iteration_called, label, phase_words
+from gviz.explain.display_names import label
+from gviz.explain.iteration_words import iteration_called, phase_words
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.drawing.training_summary import SEARCHED
 from gviz.tui.glyphs import Glyphs

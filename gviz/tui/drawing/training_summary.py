@@ -9,9 +9,11 @@ from math import isfinite
 from typing import TypeAlias
 
 from gviz.events import DataSet, GradAccumulated, GradFlowed, GradSet, OptimizerStarted, StorageWritten
-from gviz.explain.display_names import called, finished_unrecorded, frame_text, iteration_called
+from gviz.explain.display_names import called
 from gviz.explain.finding import Finding
+from gviz.explain.iteration_words import finished_unrecorded, iteration_called
 from gviz.explain.program_text import line_text
+from gviz.explain.source_frames import frame_text
 from gviz.explain.training import (
     LossProgress,
     ModuleGradient,

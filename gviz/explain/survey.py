@@ -11,8 +11,8 @@ from operator import attrgetter, itemgetter
 from typing import cast
 
 from gviz import events as e
-from gviz.explain.display_names import own_frame
 from gviz.explain.operation_sets import SAME_NUMBERS
+from gviz.explain.source_frames import own_frame
 from gviz.source.call_stack import Frame
 from gviz.trace.event_log import E
 from gviz.trace.timeline import Timeline

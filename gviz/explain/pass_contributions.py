@@ -16,13 +16,14 @@ import numpy as np
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted
 from gviz.explain.backward_passes import Losses, losses_of, pass_started, start_of_pass
-from gviz.explain.display_names import at_text, innermost, label, label_at, why_untracked
+from gviz.explain.display_names import label, label_at
 from gviz.explain.finding import Finding, Number
 from gviz.explain.formula import is_small, value_word
 from gviz.explain.hook_effects import source_hooks
 from gviz.explain.operation_sets import ELEMENTWISE, LISTS
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradient, step_event
-from gviz.explain.tracking import ancestors, cuts_after
+from gviz.explain.source_frames import at_text, innermost
+from gviz.explain.tracking import ancestors, cuts_after, why_untracked
 from gviz.trace.graph_state import Contribution, NodeInfo
 from gviz.trace.node_gradients import step_grads
 from gviz.trace.timeline import Moment, Timeline
