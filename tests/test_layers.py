@@ -80,8 +80,8 @@ INSIDE = {
     "live": """
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee program_process""",
     "render": """
-        theme comparison_text boxes.tensor_pictures boxes.fold boxes.data_preparation boxes.edges graphviz.process curve
-        layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.box_row
+        theme comparison_table boxes.tensor_pictures boxes.fold boxes.data_preparation boxes.edges graphviz.process
+        curve layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.box_row
         boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles boxes.detail_rows
         layout.columns cells.canvas boxes.selection boxes.repeats boxes.function_calls boxes.graph_views
         boxes.collapsed_parts boxes.box_size layout.routing boxes.graph_structure boxes.node_rows boxes.state_words
@@ -173,8 +173,9 @@ INSIDE = {
     "tui": """
         _finding_hits panel_arrangement terminal_driver folds glyphs styled_lines keymaps stop_reason breakpoints
         stop_search terminal themes config type_ahead drawing.training_summary drawing.tensor_elements drawing.help
-        drawing.lists drawing.node_details drawing.aligned_nodes drawing.pass_list drawing.saved_tensors drawing.source
-        drawing.status drawing.tape drawing.overview source_location cursor session_options session tutorial
+        drawing.watches_and_breakpoints drawing.module_tree drawing.program_output drawing.node_details
+        drawing.compared_node_boxes drawing.pass_list drawing.saved_tensors drawing.source drawing.status drawing.tape
+        drawing.minimap source_location cursor session_options session tutorial
         language.command
         language.other_debuggers commands._paths commands.breakpoint_commands commands.compare commands.expressions
         commands.external_programs commands.graph_view commands.info_pages commands.session_file commands.source_listing

@@ -76,7 +76,7 @@ def _headline(folder: Recordings, each: RankComparison) -> str:
 
 
 def _values(folder: Recordings, each: RankComparison) -> Iterator[str]:
-    from gviz.render import comparison_text as table
+    from gviz.render import comparison_table as table
     from gviz.render import ranks_text as text
 
     if each.parting is None:

@@ -7,6 +7,6 @@ when two numbers are equal.
 
 Example: ``gviz diff a.gviz b.gviz`` makes a `Side` of the last iteration of each recording. `align` pairs their nodes:
 ``mul`` with ``mul``, and its second input ``w`` with ``w``. `compare` then yields what differs for each pair: a missing
-node, its inputs, arguments, dtype, shape and value, and finally the gradients. `gviz.render.comparison_text` turns that
-into text.
+node, its inputs, arguments, dtype, shape and value, and finally the gradients. `gviz.render.comparison_table` turns
+that into text.
 """

@@ -12,7 +12,7 @@ from gviz.compare.recording_comparison import Difference
 from gviz.events import Event, Failed
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding
-from gviz.render.comparison_text import apart
+from gviz.render.comparison_table import apart
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values import value_text

@@ -14,7 +14,7 @@ from gviz.compare.compared_iteration import Side
 from gviz.compare.recording_comparison import compare, one_sided_runs
 from gviz.compare.tolerance import EXACT, SAME_NUMBERS, Tolerance, distance
 from gviz.errors import GvizError
-from gviz.render.comparison_text import heading, rows, summary
+from gviz.render.comparison_table import heading, rows, summary
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Stats, Value, capture, statistics

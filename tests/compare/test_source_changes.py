@@ -1,7 +1,7 @@
 """What two programs read otherwise is found, and what only looks so is not."""
 
 from gviz.compare.source_changes import MOST_LINES, SourceChange, source_changes
-from gviz.render.comparison_text import programs
+from gviz.render.comparison_table import programs
 
 TRAIN = """\
 import torch

@@ -17,7 +17,7 @@ from gviz.explain.event_description import description
 from gviz.explain.parameter_updates import step_words
 from gviz.query.expressions import value_of
 from gviz.query.name_lookup import NamedNodes
-from gviz.render.comparison_text import summary
+from gviz.render.comparison_table import summary
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
 
 

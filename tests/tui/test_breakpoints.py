@@ -20,7 +20,7 @@ from gviz.trace import navigation
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import breakpoint_commands as breaks
 from gviz.tui.cursor import Asker, Cursor
-from gviz.tui.drawing.lists import break_rows
+from gviz.tui.drawing.watches_and_breakpoints import break_rows
 from gviz.tui.glyphs import glyphs
 from gviz.tui.language.parser import parse
 from gviz.tui.line_mode import debug

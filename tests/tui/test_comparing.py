@@ -10,7 +10,7 @@ from recording import events_of, timeline_of
 import gviz.engine as torch
 from gviz.compare.compared_iteration import Side
 from gviz.compare.recording_comparison import compare
-from gviz.render import comparison_text
+from gviz.render import comparison_table
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.recording.source_text import write
 from gviz.tui.glyphs import ASCII
@@ -98,7 +98,7 @@ async def test_a_low_screen_has_a_row_for_each_sentence_and_cuts_no_box(timeline
     app = app_of(timeline)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await compared(pilot)
-        sentences = list(comparison_text.summary(screen._view.comparison))
+        sentences = list(comparison_table.summary(screen._view.comparison))
         said = painted(screen, "#summary")
         assert len(sentences) > 2
         assert all(any(row.strip("…") and text.startswith(row.strip("…")) for row in said) for text in sentences)
@@ -127,15 +127,15 @@ async def test_the_columns_leave_the_free_room_to_the_differences():
 def test_columns_stay_in_line_in_ascii(timeline):
     found = compare(Side(timeline, 1), Side(timeline_of(loops), 2))
     names = "a_program_with_a_long_name.py", "another_program_with_a_long_name.py"
-    plain = comparison_text.heading(found, *names, 60, clip=ASCII.clipped)
-    wide = comparison_text.heading(found, *names, 60)
+    plain = comparison_table.heading(found, *names, 60, clip=ASCII.clipped)
+    wide = comparison_table.heading(found, *names, 60)
     assert plain.isascii()
     assert plain.index("another") == wide.index("another")
 
 
 def test_two_iterations_of_one_recording_are_named_without_it(timeline):
     comparison = compare(Side(timeline, 1), Side(timeline, 2))
-    assert comparison_text.titles(comparison, "demo.py", "demo.py", 40) == ("iteration 1", "iteration 2")
+    assert comparison_table.titles(comparison, "demo.py", "demo.py", 40) == ("iteration 1", "iteration 2")
 
 
 async def test_a_row_leads_to_its_event_and_node(timeline):

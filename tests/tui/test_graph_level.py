@@ -16,8 +16,8 @@ from gviz.render.boxes import module_boxes
 from gviz.render.boxes.fold import modules
 from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui import folds as folds_module
-from gviz.tui.drawing import lists
-from gviz.tui.drawing.lists import WITH_COSTS, module_rows
+from gviz.tui.drawing import module_tree
+from gviz.tui.drawing.module_tree import WITH_COSTS, module_rows
 from gviz.tui.folds import GRAPH_LEVELS, Folds
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.styled_lines import bar_cells, largest_of, plain
@@ -288,13 +288,15 @@ def test_a_module_without_costs_and_a_large_iteration_show_none(monkeypatch):
 
     assert {row[-1] for row in rows()[1:-1]} == {"B", UNICODE.nothing}
     assert not any(row[-2:] == ["0", "B"] for row in rows())
-    monkeypatch.setattr(lists, "MOST_COSTED", 1)
+    monkeypatch.setattr(module_tree, "MOST_COSTED", 1)
     assert rows()[0] != ["saved"]
 
 
 def test_times_have_a_column_of_their_own_and_need_no_hint(monkeypatch):
     times = Costs("time", 1e9, {"Net": 5e6}, {}, {})
-    monkeypatch.setattr(lists, "costs", lambda timeline, kind, n: times if kind == "time" else costs(timeline, kind, n))
+    monkeypatch.setattr(
+        module_tree, "costs", lambda timeline, kind, n: times if kind == "time" else costs(timeline, kind, n)
+    )
     rows = [plain(row) for row, _ in module_rows(Folds(TRAINED), TRAINED.at(40), UNICODE, WITH_COSTS)]
     assert rows[0].split() == ["saved", "time"]
     assert rows[1].endswith("5 ms")
@@ -303,8 +305,8 @@ def test_times_have_a_column_of_their_own_and_need_no_hint(monkeypatch):
 
 def test_the_memory_of_an_iteration_that_grows_is_not_computed_at_every_step(monkeypatch):
     kinds = []
-    costs = lists.costs
-    monkeypatch.setattr(lists, "costs", lambda timeline, kind, n: kinds.append(kind) or costs(timeline, kind, n))
+    costs = module_tree.costs
+    monkeypatch.setattr(module_tree, "costs", lambda timeline, kind, n: kinds.append(kind) or costs(timeline, kind, n))
     timeline = timeline_of(train)
     timeline.growing = True
 

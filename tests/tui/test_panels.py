@@ -12,7 +12,7 @@ from gviz.live.protocol import CallSite
 from gviz.query_syntax.stop_condition import stop
 from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui.cursor import Cursor
-from gviz.tui.drawing.lists import break_rows
+from gviz.tui.drawing.watches_and_breakpoints import break_rows
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.panel_arrangement import PANELS, SIDE_PANEL_OF, TABS
 from gviz.tui.screens.overlay_pages import Sheet

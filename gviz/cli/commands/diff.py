@@ -157,7 +157,7 @@ def _shared(a: Timeline, b: Timeline) -> str:
 
 
 def _print(comparison: Comparison, a: str, b: str, *, everything: bool) -> None:
-    from gviz.render import comparison_text as text
+    from gviz.render import comparison_table as text
 
     for line in text.summary(comparison):
         click.echo(line)

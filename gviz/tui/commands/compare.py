@@ -143,7 +143,7 @@ def _parts(text: str, here: int) -> tuple[str, tuple[int, int] | None]:
 
 
 def _lines(comparison: Comparison, a: str, b: str, width: int) -> Iterator[Line]:
-    from gviz.render import comparison_text as text_of
+    from gviz.render import comparison_table as text_of
 
     for sentence in text_of.summary(comparison):
         yield from styled_lines.paragraphs(sentence, width)

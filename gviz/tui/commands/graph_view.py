@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from gviz.errors import GvizError, did_you_mean
-from gviz.tui.drawing.lists import module_lines
+from gviz.tui.drawing.module_tree import module_lines
 from gviz.tui.folds import AUTOMATIC, GRAPH_LEVELS
 from gviz.tui.language.command import Answer, View
 from gviz.tui.session import Session

@@ -1,4 +1,4 @@
-"""The source text around a place, with the exact expression marked.
+"""The source text around a place, with the exact expression marked, and the call stack that led there.
 
 Pygments colours each line by its tokens; no text is ever parsed as markup.
 """
@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from gviz.explain.source_frames import frame_text
 from gviz.source.call_stack import Frame, source_lines
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.styled_lines import Line, Span, cells
+from gviz.tui.styled_lines import Line, Span, cells, line
 from gviz.values.plain_text import shown
 
 LARGEST = 200_000
@@ -162,3 +163,18 @@ def _indent(row: Line) -> int:
 def _shown(spans: Iterator[Span]) -> Iterator[Span]:
     for text, style in spans:
         yield shown(text.replace("\t", "    ")), style
+
+
+# The call stack of the node whose line is shown
+
+
+def frame_rows(frames: tuple[Frame, ...], node: int, depth: int, glyphs: Glyphs, width: int) -> list[tuple[Line, int]]:
+    """Return a row for each frame, innermost first, with its depth (-1: no frame); the shown one is marked."""
+    if not frames:
+        text = "The line that made it is unknown" if node else "No node is selected"
+        return [(line((text, "muted")), -1)]
+    here = min(depth, len(frames) - 1)
+    return [
+        (line((glyphs.now if at == here else " ", "now"), (f" {at}  ", "muted"), frame_text(frame, width - 6)), at)
+        for at, frame in enumerate(frames)
+    ]

@@ -9,11 +9,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from gviz.render import comparison_text as text_of
+from gviz.render import comparison_table as text_of
 from gviz.trace.timeline import Moment
 from gviz.tui import styled_lines
 from gviz.tui.commands.compare import ComparisonView
-from gviz.tui.drawing.aligned_nodes import pair_lines
+from gviz.tui.drawing.compared_node_boxes import pair_lines
 from gviz.tui.screens.overlay_pages import Page, Sheet
 from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.session import Session

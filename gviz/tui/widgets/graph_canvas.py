@@ -33,7 +33,7 @@ from gviz.render.cells.viewport import Moments
 from gviz.render.layout import PlacedBox
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints
-from gviz.tui.drawing.overview import (
+from gviz.tui.drawing.minimap import (
     MOST_NODES,
     Mark,
     Overview,

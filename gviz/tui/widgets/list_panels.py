@@ -11,7 +11,10 @@ from textual.reactive import reactive
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.breakpoints import BreakpointEntry
-from gviz.tui.drawing.lists import NOTHING_SET, break_rows, frame_rows, module_rows, output_lines, watch_rows
+from gviz.tui.drawing.module_tree import module_rows
+from gviz.tui.drawing.program_output import output_lines
+from gviz.tui.drawing.source import frame_rows
+from gviz.tui.drawing.watches_and_breakpoints import NOTHING_SET, break_rows, watch_rows
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.panel_arrangement import panel_title
 from gviz.tui.session import Session

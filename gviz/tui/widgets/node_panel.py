@@ -13,10 +13,10 @@ from gviz.render.boxes.box_content import tooltip
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.cursor import Asker
-from gviz.tui.drawing.lists import watch_lines
 from gviz.tui.drawing.node_details import Subject, differences, node_lines, what_if_title
 from gviz.tui.drawing.saved_tensors import saved_lines
 from gviz.tui.drawing.tensor_elements import node_tensors
+from gviz.tui.drawing.watches_and_breakpoints import watch_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.panel_arrangement import panel_title
 from gviz.tui.styled_lines import Line, line

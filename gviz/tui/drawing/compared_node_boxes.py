@@ -11,7 +11,7 @@ from gviz.compare.recording_comparison import Comparison, Difference, Kind, grad
 from gviz.explain.display_names import title
 from gviz.explain.tracking import why_untracked
 from gviz.render.cells.box import BoxFrame, Face, box_lines
-from gviz.render.comparison_text import apart, titles
+from gviz.render.comparison_table import apart, titles
 from gviz.trace.graph_state import NodeInfo
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.styled_lines import STYLES, Line, columns, line, wrapped

@@ -7,7 +7,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.engine import nn
-from gviz.tui.drawing.overview import (
+from gviz.tui.drawing.minimap import (
     Mark,
     Overview,
     cell_of,
