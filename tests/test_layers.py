@@ -106,7 +106,8 @@ INSIDE = {
         debugger
         commands.whatif commands.diff commands.open main findings commands.tutor commands.record commands.monitor
         commands.export
-        commands.demo viewer commands.run commands.graphify commands.gradcheck commands.show commands.check
+        commands.demo viewer recording_pages commands.run commands.graphify commands.gradcheck commands.show
+        commands.check
         commands.why commands.explain""",
     "api": """
         moment_argument output_files export_options module_recording drawable debug questions picture_path make_dot show

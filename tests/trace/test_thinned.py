@@ -18,7 +18,7 @@ from test_ring import adversaries, cuts, essence, logs_of, training
 import gviz
 import gviz.engine as torch
 from gviz import events as e
-from gviz.cli.commands.show import stats_data
+from gviz.cli.recording_pages import stats_data
 from gviz.compare.compared_iteration import Side, shared_iterations
 from gviz.compare.recording_comparison import compare
 from gviz.engine import nn
