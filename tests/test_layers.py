@@ -78,7 +78,7 @@ INSIDE = {
         backward_order navigation place_matches node_gradients condition_environment recording.record
         breakpoint_hits""",
     "live": """
-        pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee program_process""",
+        pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee debugger_side""",
     "render": """
         theme comparison_table boxes.tensor_pictures boxes.fold boxes.data_preparation boxes.edges graphviz.process
         curve layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.box_row
@@ -98,8 +98,8 @@ INSIDE = {
         in_place_writes attribute_writes cuda_graphs module_calls optimizers function_mode compilation
         autograd_passes attachment iteration_timer state_snapshot sentinel""",
     "program": """
-        rank_names target hidden_frames start.sitecustomize recording_request program_end torch_alias rank_recording
-        child""",
+        rank_names target hidden_frames start.sitecustomize recording_request interpreter_exit torch_alias
+        rank_recording recording_process""",
     "cli": """
         lessons options streams signals shell_quoting text_size sarif json_form recording_options trace_path
         commands.keys progress picture_files recording_input commands.info argument_order rank_report program_run

@@ -25,7 +25,7 @@ from gviz.tui.session_options import SessionOptions
 from gviz.tui.terminal import unechoed
 
 if TYPE_CHECKING:
-    from gviz.live.program_process import ControlledProgram, Report
+    from gviz.live.debugger_side import ControlledProgram, Report
     from gviz.trace.file.reader import Trace
     from gviz.trace.timeline import Timeline
     from gviz.tui.session_options import StartedProgram
@@ -90,7 +90,7 @@ class Launcher:
 
     def __call__(self, on_report: Callable[[Report], None], size: tuple[int, int]) -> StartedProgram:
         """Start the program and wait until it is ready to begin; exits with its exit code if it ends before."""
-        from gviz.live.program_process import ControlledProgram, Ended, exit_code
+        from gviz.live.debugger_side import ControlledProgram, Ended, exit_code
         from gviz.live.protocol import Ready
         from gviz.trace.file.reader import open_trace
         from gviz.trace.timeline import Timeline

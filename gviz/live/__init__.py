@@ -4,7 +4,7 @@ Where to start reading:
 
 1. `protocol.py`: the messages between the debugger's process and the program's.
 2. `gate.py`: decides in the program, event by event, whether to pause it.
-3. `program_process.py`: the debugger's side, with the states of the program.
+3. `debuggee.py` is the program's side of a session, `debugger_side.py` the debugger's, with the states of the program.
 
 How a step works: the debugger sends `Go` with a `ResumeRequest` (`ControlledProgram.go`). `debuggee.py` receives it in
 the program and opens the gate. Events pass through the gate to the trace until one fulfils the request. Then the gate

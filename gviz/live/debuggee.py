@@ -1,4 +1,4 @@
-"""The program's side of a session: pauses the program when the gate requires it, and receives the debugger's messages.
+"""The program's side of a session, in its process: pauses it when the gate requires, and receives the messages.
 
 The main thread runs the program. A separate thread receives messages at any time. It ends the program if the debugger
 ends without detaching. A pause must also reach a program that emits no events. So it arrives as SIGURG, a signal that

@@ -1,4 +1,4 @@
-"""Pauses a program between two of its events. It has no I/O of its own: it pauses by calling `wait`.
+"""In the program's process: pauses it between two of its events. It has no I/O of its own: it pauses by calling `wait`.
 
 The gate is between a `Channel` and the writer of the trace. It tracks just enough state to stop where a `Timeline` of
 the same events would stop, so that live stepping and stepping through a recording visit the same moments. The gate

@@ -1,4 +1,4 @@
-"""The terminal of a program under control, a pty, and whether the program waits for its input."""
+"""The debugger's end of the program's terminal, a pty, and whether the program waits for its input."""
 
 from __future__ import annotations
 

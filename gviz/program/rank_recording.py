@@ -90,7 +90,7 @@ def _record(request: dict[str, Any], rank: int) -> None:
 
     from gviz import frameworks
     from gviz.errors import GvizError
-    from gviz.program import hidden_frames, program_end
+    from gviz.program import hidden_frames, interpreter_exit
     from gviz.program import recording_request as order
     from gviz.system import notice
     from gviz.trace.recording import record
@@ -104,7 +104,7 @@ def _record(request: dict[str, Any], rank: int) -> None:
     except GvizError as trouble:
         notice.show(f"gviz: warning: rank {rank} is not recorded: {trouble}")
         return
-    program_end.keep_the_last(recording)
+    interpreter_exit.keep_the_last(recording)
     keeping = what.keeping
     frameworks.follow(recording, **keeping.of_pytorch)
     hidden_frames.show_stacks()

@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import TextIO
 
 from gviz.errors import GvizError
-from gviz.live.program_process import Ended, OutputWritten, Report
+from gviz.live.debugger_side import Ended, OutputWritten, Report
 from gviz.tui import line_mode
 from gviz.tui.commands.session_file import set_again
 from gviz.tui.cursor import Cursor

@@ -42,7 +42,7 @@ from msgspec import structs
 
 from gviz.errors import GvizError
 from gviz.explain.source_frames import frame_text
-from gviz.live.program_process import ControlledProgram, Ended, OutputWritten, Report, exit_code
+from gviz.live.debugger_side import ControlledProgram, Ended, OutputWritten, Report, exit_code
 from gviz.live.protocol import PAUSE_WORDS, CallSite, Mode, Paused, Released, ResumeRequest
 from gviz.query_syntax.stop_condition import Stop, stop
 from gviz.source.call_stack import Frame

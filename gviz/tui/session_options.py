@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from gviz.live.program_process import ControlledProgram, Report
+    from gviz.live.debugger_side import ControlledProgram, Report
     from gviz.live.protocol import Mode
     from gviz.source.call_stack import Frame
     from gviz.trace.timeline import Timeline

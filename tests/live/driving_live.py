@@ -4,7 +4,7 @@ import os
 import queue
 from pathlib import Path
 
-from gviz.live.program_process import ControlledProgram, Ended, OutputWritten
+from gviz.live.debugger_side import ControlledProgram, Ended, OutputWritten
 from gviz.live.protocol import Paused, ResumeRequest
 from gviz.program.recording_request import Order, start
 from gviz.trace.file.reader import open_trace

@@ -11,7 +11,7 @@ import pytest
 from driving_live import PATIENCE, Driver, is_collected
 
 from gviz.live.debuggee import SECONDS_TO_END
-from gviz.live.program_process import Ended
+from gviz.live.debugger_side import Ended
 from gviz.live.protocol import Paused, Released, ResumeRequest
 from gviz.trace.file.reader import open_trace
 

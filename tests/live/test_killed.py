@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from driving_live import PATIENCE, Driver, is_collected
 
-from gviz.live.program_process import Ended
+from gviz.live.debugger_side import Ended
 from gviz.live.protocol import ResumeRequest
 from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline

@@ -13,7 +13,7 @@ from driving_live import PATIENCE, is_collected
 from gviz.cli.debugger import Launcher
 from gviz.cli.program_run import Program
 from gviz.explain.why import why
-from gviz.live.program_process import OutputWritten
+from gviz.live.debugger_side import OutputWritten
 from gviz.tui import debug_live
 from gviz.tui.app import ScreenApp
 from gviz.tui.config import Config

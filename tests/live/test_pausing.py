@@ -2,7 +2,7 @@
 
 from stories import Story, demo
 
-from gviz.live.program_process import OutputWritten
+from gviz.live.debugger_side import OutputWritten
 from gviz.live.protocol import Paused
 from gviz.source.call_stack import Frame
 from gviz.tui.cursor import Cursor

@@ -12,7 +12,7 @@ import pytest
 from gviz import events as e
 from gviz.live import debuggee as debuggee_module
 from gviz.live.debuggee import Debuggee
-from gviz.live.program_process import ControlledProgram
+from gviz.live.debugger_side import ControlledProgram
 from gviz.live.protocol import Connection, Detach, Detached, Go, Paused, Ready, Released, ResumeRequest
 
 PATIENCE = 20

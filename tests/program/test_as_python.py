@@ -301,7 +301,7 @@ ENDS_AS_IT_BEGINS = """\
 import importlib.abc, os, signal, sys
 class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name == "gviz.program.child":
+        if name == "gviz.program.recording_process":
             {done}
 sys.meta_path.insert(0, Finder())
 """

@@ -51,7 +51,7 @@ def _begin(request: dict[str, Any]) -> None:
     try:
         sys.path.insert(0, _ROOT)
         import_module("gviz.system.processes").keep_to_this()
-        import_module("gviz.program.child").begin(request["order"], request["argv"][0])
+        import_module("gviz.program.recording_process").begin(request["order"], request["argv"][0])
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()

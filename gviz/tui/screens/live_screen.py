@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.timer import Timer
 
-from gviz.live.program_process import Ended, Report
+from gviz.live.debugger_side import Ended, Report
 from gviz.tui.commands.session_file import set_again
 from gviz.tui.config import Config
 from gviz.tui.glyphs import Glyphs

@@ -1,4 +1,4 @@
-"""The end of a recorded program: the recording is complete however the program ends.
+"""In the recorded program, at the exit of its interpreter: completes the recording, however the program ends.
 
 Uncaught error: it must be recorded before Python shows it. The interpreter puts the error into ``sys.last_value`` and
 ``sys.last_traceback`` before it calls ``sys.excepthook``, which belongs to the program. So an object of ours is stored

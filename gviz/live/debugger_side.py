@@ -1,4 +1,4 @@
-"""The debugger's side: one program in a process, session and terminal of its own.
+"""The debugger's side of a session: one program in a process, session and terminal of its own.
 
 Three threads wait for the program: for messages, for output, and for its end. Each calls `on_report`, which must return
 quickly. The methods that act on the program return at once, except `release` and `stop`.

@@ -1,4 +1,4 @@
-"""The recording process: records one program from its first line to the end of the interpreter.
+"""The recorded program's own process: records it from its first line to the end of the interpreter.
 
 It is a separate process, so that the program finds an ordinary environment, and the debugger survives whatever the
 program does. The standard streams are inherited from the terminal. The interpreter itself runs the program, after
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gviz import frameworks
 from gviz.errors import GvizError
-from gviz.program import hidden_frames, program_end, rank_names, rank_recording, target, torch_alias
+from gviz.program import hidden_frames, interpreter_exit, rank_names, rank_recording, target, torch_alias
 from gviz.program import recording_request as order
 from gviz.system import notice, processes
 from gviz.trace.file.paths import refuse_other_file, remove_for_new
@@ -58,9 +58,9 @@ def _begin(request: dict[str, Any], program: str) -> None:
     recording.begin_program(debuggee.paused_by(recording) if debuggee is not None else None)
     ending = ExitStack()  # registered first, and therefore run after all exit functions of the program
     atexit.register(ending.close)
-    ending.push(program_end.ends_recording(recording))
+    ending.push(interpreter_exit.ends_recording(recording))
     ending.callback(_warn_of_limits_without_effect, torch_alias.pytorch_options(what))
-    program_end.keep_the_last(recording)
+    interpreter_exit.keep_the_last(recording)
     if not means_engine:
         frameworks.follow(recording, **what.keeping.of_pytorch)
         if what.records_ranks:
