@@ -8,7 +8,7 @@ from gviz.events import Event, StackSeen
 from gviz.source.call_stack import Frame
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.phases import PhaseTracker
-from gviz.trace.stacks import Stacks
+from gviz.trace.stack_tree import Stacks
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Keep
 

@@ -69,14 +69,14 @@ OF_TRACE = {
 SHOWING = {"query", "render", "tui", "explain", "compare"}
 INSIDE = {
     "trace": """
-        graph_state whole_iterations weak_cache codec tensor_storage optimizer_steps stacks index.event_columns
-        sequence_period file.lock file.bulk_statistics file.retention naming.bindings recording.capture
+        graph_state whole_iterations weak_cache codec tensor_storage optimizer_steps stack_tree index.event_columns
+        sequence_period file.lock file.bulk_statistics file.retention naming.bindings recording.output_capture
         recording.exceptions index.change_lists backward_reach file.snapshot iterations file.format naming.calls
-        event_log phases file.paths naming.assignments nonfinite name_overlay index.threads file.connection naming.names
-        index.search_index file.batch spans contexts index.reachability index.references file.reader file.ring
-        node_table error_index index.node_state file.event_table file.writer timeline recording.source_text
-        backward_order navigation place_matches node_gradients condition_environment recording.record
-        breakpoint_hits""",
+        event_log phases file.paths naming.assignments nonfinite name_overlay index.threads file.connection
+        naming.names index.search_index file.event_batch spans contexts index.reachability index.reference_checks
+        file.reader file.ring node_table error_index index.node_state file.event_table file.writer timeline
+        recording.source_text backward_order navigation place_matches node_gradients condition_environment
+        recording.record breakpoint_hits""",
     "live": """
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee debugger_side""",
     "render": """
@@ -85,18 +85,18 @@ INSIDE = {
         boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles boxes.detail_rows
         layout.columns cells.canvas boxes.selection boxes.repeats boxes.function_calls boxes.graph_views
         boxes.collapsed_parts boxes.box_size layout.routing boxes.graph_structure boxes.node_rows boxes.state_words
-        boxes.module_boxes boxes.edge_content boxes.box_content scene figure legend page.changes
-        cells.viewport graphviz.labels graphviz.legend_table graphviz.placement graphviz.dot detail_level
-        picture_content
-        page.document forms.picture_json forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry
-        forms.series forms.svg forms.png_and_pdf page.views page.page_data forms.gif forms.animation file_formats""",
+        boxes.module_boxes boxes.edge_content boxes.box_content scene figure legend page.changes cells.viewport
+        graphviz.labels graphviz.legend_table graphviz.placement graphviz.dot detail_level picture_content
+        page.html_document forms.picture_json forms.text forms.mermaid forms.dot_text graphviz.scene_drawing
+        page.geometry forms.series forms.svg forms.png_and_pdf page.opened_boxes page.page_data forms.gif
+        forms.animation file_formats""",
     "source": "call_stack parsing saved_names object_names",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
         private_api cuda_captures host_copies tensor_properties cuda_kernels device_values warning_lines values
-        operation_catalog node_identity recording_state gradient_hooks creation autograd_graph arguments existing_graph
-        in_place_writes attribute_writes cuda_graphs module_calls optimizers function_mode compilation
-        autograd_passes attachment iteration_timer state_snapshot sentinel""",
+        operation_catalog node_identity recording_state gradient_hooks creation autograd_graph arguments
+        existing_graph in_place_writes attribute_writes cuda_graphs module_calls optimizers function_mode
+        compilation autograd_passes attachment iteration_timer state_snapshot sentinel""",
     "program": """
         rank_names target hidden_frames start.sitecustomize recording_request interpreter_exit torch_alias
         rank_recording recording_process""",
@@ -110,8 +110,8 @@ INSIDE = {
         commands.check
         commands.why commands.explain""",
     "api": """
-        moment_argument output_files export_options module_recording drawable debug questions picture_path make_dot show
-        export""",
+        moment_argument output_files export_options module_recording drawable debug questions picture_path make_dot
+        show export""",
     "query": "moment_words name_lookup node_lookup expressions moment_lookup",
     "compare": "compared_iteration tolerance source_changes alignment recording_comparison ranks",
     "graphify": "break_recorder construct tensor_code conversions rewrite breaks",
@@ -175,18 +175,17 @@ INSIDE = {
         _finding_hits panel_arrangement terminal_driver folds glyphs styled_lines keymaps stop_reason breakpoints
         stop_search terminal themes config type_ahead drawing.training_summary drawing.tensor_elements drawing.help
         drawing.watches_and_breakpoints drawing.module_tree drawing.program_output drawing.node_details
-        drawing.compared_node_boxes drawing.pass_list drawing.saved_tensors drawing.source drawing.status drawing.tape
-        drawing.minimap source_location cursor session_options session tutorial
-        language.command
+        drawing.compared_node_boxes drawing.pass_list drawing.saved_tensors drawing.source drawing.status
+        drawing.tape drawing.minimap source_location cursor session_options session tutorial language.command
         language.other_debuggers commands._paths commands.breakpoint_commands commands.compare commands.expressions
-        commands.external_programs commands.graph_view commands.info_pages commands.session_file commands.source_listing
-        commands.inspection commands.what_if commands.export_copy commands.table live_session language.parser
-        language.command_input language.completion line_mode live_line_mode widgets._graph_drawings
-        widgets.panel_messages widgets.text_panel widgets.list_panels widgets.node_panel widgets.graph_canvas
-        widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel screens.screen_context
-        screens.palette screens.panel_stack screens.graph_reading screens.prompt_control screens.key_actions
-        screens.overlay_pages screens.comparison_screen screens.controller screens.debugger_screen screens.live_screen
-        screens.tutor_screen app""",
+        commands.external_programs commands.graph_view commands.info_pages commands.session_file
+        commands.source_listing commands.inspection commands.what_if commands.export_copy commands.table
+        live_session language.parser language.command_input language.completion line_mode live_line_mode
+        widgets._graph_drawings widgets.panel_messages widgets.text_panel widgets.list_panels widgets.node_panel
+        widgets.graph_canvas widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel
+        screens.screen_context screens.palette screens.panel_stack screens.graph_reading screens.prompt_control
+        screens.key_actions screens.overlay_pages screens.comparison_screen screens.controller
+        screens.debugger_screen screens.live_screen screens.tutor_screen app""",
 }
 """The files of a room from the bottom up: each may import those before it, also in functions and for type checkers."""
 PAIRS = {

@@ -71,7 +71,7 @@ class StackSeen(Event, frozen=True):
     """A call stack of the user's program, innermost frame first, recorded once before something refers to it.
 
     Its `shared` outermost frames are those of an earlier stack, its `base`; `frames` are the others.
-    `gviz.trace.stacks` combines them. In older traces no stack has a base (0), and `frames` are all frames.
+    `gviz.trace.stack_tree` combines them. In older traces no stack has a base (0), and `frames` are all frames.
     """
 
     stack: Count

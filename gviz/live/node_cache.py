@@ -12,7 +12,7 @@ from gviz.query_syntax.module_owner import is_of_module
 from gviz.query_syntax.place import Place, Possible
 from gviz.trace.graph_state import UNKNOWN_OP
 from gviz.trace.naming.assignments import Assignments
-from gviz.trace.stacks import Stacks
+from gviz.trace.stack_tree import Stacks
 from gviz.values.value import Value
 
 

@@ -23,10 +23,10 @@ from gviz.query.name_lookup import NamedNodes
 from gviz.query.node_lookup import BEFORE_FIRST_TENSOR, last
 from gviz.query_syntax import safe_expression as guarded
 from gviz.query_syntax.condition import NAMES, holds
+from gviz.query_syntax.expression_limits import Budget, TooMuch
 from gviz.query_syntax.expression_names import FACTS, METHODS, as_python, as_written, node_of
 from gviz.query_syntax.expression_operations import FUNCTIONS, OF_NUMPY, TYPES, Numbers
 from gviz.query_syntax.place import ASPECTS, Aspect, place, split_aspect
-from gviz.query_syntax.resource_limits import Budget, TooMuch
 from gviz.query_syntax.safe_expression import bound_names
 from gviz.query_syntax.statistics_proxy import StatisticsProxy, summarized
 from gviz.query_syntax.stop_condition import AtChange, AtExpression, Stop

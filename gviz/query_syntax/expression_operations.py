@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gviz.query_syntax.resource_limits import LONGEST_RESULT, MOST_BITS, STEP, Budget, Cost, TooMuch
+from gviz.query_syntax.expression_limits import LONGEST_RESULT, MOST_BITS, STEP, Budget, Cost, TooMuch
 from gviz.query_syntax.statistics_proxy import StatisticsProxy
 
 

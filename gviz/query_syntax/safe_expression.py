@@ -3,7 +3,7 @@
 The language is a subset of Python: numbers, comparisons, tensor methods, some functions, comprehensions. The compiled
 code computes nothing by itself. Every operator, call, index, attribute and loop iteration goes through an `Evaluation`.
 It looks the operation up in the table of `gviz.query_syntax.expression_operations` and runs it if the `Budget` of
-`gviz.query_syntax.resource_limits` covers it. For example, ``x.max() > 3`` becomes
+`gviz.query_syntax.expression_limits` covers it. For example, ``x.max() > 3`` becomes
 ``_evaluation.operate("Gt", _evaluation.method(x, "max"), 3)``.
 """
 
@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from gviz.query_syntax import expression_operations
+from gviz.query_syntax.expression_limits import STEP, Budget, TooMuch, is_small
 from gviz.query_syntax.expression_names import FACTS, METHODS, as_written, node_of
 from gviz.query_syntax.expression_operations import FUNCTIONS, GROWING, OF_NUMPY, OPERATORS
-from gviz.query_syntax.resource_limits import STEP, Budget, TooMuch, is_small
 from gviz.source import parsing
 
 LONGEST = 1000

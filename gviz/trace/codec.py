@@ -54,7 +54,7 @@ def decode(kind: int, body: bytes) -> Event:
 def _contradictions(event: Event) -> Iterator[str]:
     """Yield what is impossible in an event regardless of the rest of the trace. All code above relies on these checks.
 
-    `gviz.trace.index.references` checks what the event refers to.
+    `gviz.trace.index.reference_checks` checks what the event refers to.
     """
     match event:
         case NodeCreated(given=input_values, inputs=inputs) if len(input_values) > len(inputs):

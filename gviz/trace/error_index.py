@@ -10,7 +10,7 @@ from gviz.trace import nonfinite
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.event_log import EventLog, birth, expect
 from gviz.trace.graph_state import Bad
-from gviz.trace.index.references import References
+from gviz.trace.index.reference_checks import References
 from gviz.trace.index.search_index import Index
 from gviz.trace.nonfinite import first_place
 

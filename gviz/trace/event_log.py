@@ -13,7 +13,7 @@ from gviz.errors import GvizError
 from gviz.events import Event, NodeCreated, OpSeen, SourceSeen, StackSeen
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.iterations import IterationPattern
-from gviz.trace.stacks import Stacks
+from gviz.trace.stack_tree import Stacks
 from gviz.trace.whole_iterations import RecordedIterations
 from gviz.values.value import Array, Value
 

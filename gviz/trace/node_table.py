@@ -18,7 +18,7 @@ from gviz.trace.contexts import Contexts
 from gviz.trace.event_log import EventLog, birth, damaged, expect
 from gviz.trace.graph_state import UNKNOWN_OP, Iteration, Origins
 from gviz.trace.index.event_columns import distinct, picked
-from gviz.trace.index.references import References
+from gviz.trace.index.reference_checks import References
 from gviz.trace.index.search_index import Index, nodes_of_keys
 from gviz.trace.naming.assignments import Assignments
 from gviz.trace.naming.calls import Calls

@@ -19,9 +19,9 @@ import tracemalloc
 
 import numpy as np
 
-from gviz.query_syntax import expression_operations, resource_limits
+from gviz.query_syntax import expression_limits, expression_operations
 from gviz.query_syntax import safe_expression as guarded
-from gviz.query_syntax.resource_limits import TooMuch
+from gviz.query_syntax.expression_limits import TooMuch
 
 NAMES = {
     "w": np.ones((4, 100, 50), np.float32),
@@ -171,9 +171,9 @@ def broken_rule(text: str) -> str:
 
 def limited() -> None:
     """Let this process end where counting does not help, and count with a smaller budget: then it tries more."""
-    resource_limits.WORK //= 20
-    resource_limits.WORK_PER_ELEMENT //= 20
-    resource_limits.MEMORY //= 4
+    expression_limits.WORK //= 20
+    expression_limits.WORK_PER_ELEMENT //= 20
+    expression_limits.MEMORY //= 4
     resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
     resource.setrlimit(resource.RLIMIT_CPU, (600, 600))
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gviz.query_syntax import expression_operations, resource_limits
+from gviz.query_syntax import expression_limits, expression_operations
 from gviz.query_syntax import safe_expression as guarded
+from gviz.query_syntax.expression_limits import TooMuch
 from gviz.query_syntax.expression_names import METHODS
 from gviz.query_syntax.expression_operations import Numbers
-from gviz.query_syntax.resource_limits import TooMuch
 
 
 def told(text, **names):
@@ -229,7 +229,7 @@ def test_statistics_of_a_large_tensor_are_computed(text):
 
 
 def test_a_loop_may_be_long_but_not_longer(monkeypatch):
-    monkeypatch.setattr(resource_limits, "WORK", 30_000_000)
+    monkeypatch.setattr(expression_limits, "WORK", 30_000_000)
     assert told("sum(v for v in value)", value=np.ones(1000)) == 1000
     assert told("1 < sum(v for v in value) < 9", value=np.ones(3))
     code = guarded.compiled(guarded.parsed("any(v < 0 for v in value)"))
@@ -243,7 +243,7 @@ def test_a_loop_may_be_long_but_not_longer(monkeypatch):
     "text", ["[[0] * 1000 for v in value]", "['a' * 1000 for v in value]", "[value * 1 for v in value]"]
 )
 def test_what_loops_give_is_counted(monkeypatch, text):
-    monkeypatch.setattr(resource_limits, "MEMORY", 1_000_000)
+    monkeypatch.setattr(expression_limits, "MEMORY", 1_000_000)
     assert len(told(text, value=np.ones(20))) == 20
     with pytest.raises(TooMuch, match="memory"):
         told(text, value=np.ones(2000))
@@ -251,7 +251,7 @@ def test_what_loops_give_is_counted(monkeypatch, text):
 
 def test_memory_is_counted_while_it_is_held(monkeypatch):
     """A hundred temporaries after each other are no more than one; a hundred in a list are."""
-    monkeypatch.setattr(resource_limits, "MEMORY", 1_000_000)
+    monkeypatch.setattr(expression_limits, "MEMORY", 1_000_000)
     names = {"value": np.ones(20_000)}
     assert told("sum((value * v).sum() for v in [2] * 100)", **names) == 4_000_000
     with pytest.raises(TooMuch, match="memory"):

@@ -7,7 +7,7 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.trace.contexts import Contexts
 from gviz.trace.event_log import MemoryLog
-from gviz.trace.index.references import References
+from gviz.trace.index.reference_checks import References
 from gviz.trace.index.search_index import Index
 from gviz.trace.node_table import Nodes
 

@@ -32,7 +32,7 @@ OWN = {
         "BackwardStarted": "its roots and inputs determine what a pass reaches",
     },
     "trace/index/threads.py": {},
-    "trace/index/references.py": {
+    "trace/index/reference_checks.py": {
         "NodeCreated": "its inputs must be older than itself",
         "GradFlowed": "its slot must be an input of its source",
     },

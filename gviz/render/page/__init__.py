@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gviz.render.page.document import document
+from gviz.render.page.html_document import document
 from gviz.render.page.page_data import contents
 from gviz.render.picture_content import ExportOptions, check_moment
 from gviz.system.gc_pause import uncollected

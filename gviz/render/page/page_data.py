@@ -25,7 +25,7 @@ from gviz.render.boxes.graph_structure import Structure, structure
 from gviz.render.boxes.selection import shown_ends
 from gviz.render.page.changes import Cell, Change, Changes, line_key, nodes_in
 from gviz.render.page.geometry import Geometry, Spot, geometries
-from gviz.render.page.views import MOST_NODES, MOST_OPEN, View, union_of, views
+from gviz.render.page.opened_boxes import MOST_NODES, MOST_OPEN, View, union_of, views
 from gviz.render.picture_content import ExportOptions, drawing
 from gviz.render.scene import program_title, scene
 from gviz.source.call_stack import Frame, source_lines

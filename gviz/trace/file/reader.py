@@ -19,11 +19,11 @@ from gviz.source.call_stack import DEEPEST, Frame
 from gviz.trace.codec import DEFINITION_KINDS, decode, subject
 from gviz.trace.event_log import NOTHING_DROPPED, Columns, E, MissingParts
 from gviz.trace.file import format as file_format
-from gviz.trace.file.batch import Batch, Batches, Row
 from gviz.trace.file.connection import Connection, damaged
+from gviz.trace.file.event_batch import Batch, Batches, Row
 from gviz.trace.iterations import IterationPattern
 from gviz.trace.naming.bindings import LARGEST_SOURCE
-from gviz.trace.stacks import Stacks
+from gviz.trace.stack_tree import Stacks
 from gviz.trace.whole_iterations import RecordedIterations, recorded_iterations
 from gviz.values.value import ITEM_SIZES, Array, Value
 from gviz.values.value import decode as decode_array

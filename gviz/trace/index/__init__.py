@@ -12,6 +12,7 @@ at moment 9 of a node whose output uses storage 3, `NodeStates` searches this li
 and takes the value from that event. A clean close stores the columns in the trace, so that a reader does not rebuild
 them (`event_columns.py`, `search_index.restored`).
 
-`references.py` validates the node numbers that events of an untrusted file refer to. `threads.py` has the backward
-pass, the rule and the module call in which each event happened; `reachability.py` has the nodes that a pass will reach.
+`reference_checks.py` validates the node numbers that events of an untrusted file refer to. `threads.py` has the
+backward pass, the rule and the module call in which each event happened; `reachability.py` has the nodes that a pass
+will reach.
 """

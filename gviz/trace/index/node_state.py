@@ -17,7 +17,7 @@ from gviz.trace.event_log import EventLog, birth, damaged, expect
 from gviz.trace.graph_state import Contribution, NodeState, OutputState, Step
 from gviz.trace.index.change_lists import EMPTY
 from gviz.trace.index.reachability import FailedPasses, swept
-from gviz.trace.index.references import References
+from gviz.trace.index.reference_checks import References
 from gviz.trace.index.search_index import Index, output_key
 from gviz.trace.tensor_storage import value_after
 from gviz.trace.weak_cache import weak_method

@@ -40,7 +40,7 @@ from gviz.trace.naming.bindings import (
     unpacked_count_at,
 )
 from gviz.trace.naming.calls import Call, Calls, constructions
-from gviz.trace.stacks import Stacks
+from gviz.trace.stack_tree import Stacks
 
 Goal = tuple[Target, KeyPath | None]
 

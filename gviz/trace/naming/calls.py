@@ -1,8 +1,8 @@
 """Which nodes one call of the program created. A library call may create many, and call back into the program.
 
-The tree of all call stacks (`gviz.trace.stacks`) has the outermost frames at its root. A call is a subtree of it, and
-its nodes are those with stacks in the subtree. A call that constructs an object of an imported class (`constructions`)
-names no value.
+The tree of all call stacks (`gviz.trace.stack_tree`) has the outermost frames at its root. A call is a subtree of it,
+and its nodes are those with stacks in the subtree. A call that constructs an object of an imported class
+(`constructions`) names no value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gviz.source import parsing
 from gviz.trace.graph_state import Origins
 from gviz.trace.naming.bindings import LARGEST_SOURCE, Range, is_of_class, where_stands
 from gviz.trace.sequence_period import smallest_period
-from gviz.trace.stacks import Stacks
+from gviz.trace.stack_tree import Stacks
 from gviz.values.value import Array
 
 _LONGEST_PERIOD = 1000

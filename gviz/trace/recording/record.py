@@ -31,8 +31,8 @@ from gviz.trace.file import format as file_format
 from gviz.trace.file.paths import new_trace, refuse_other_file, remove_for_new, traces
 from gviz.trace.file.retention import Bounds, Until, bounds
 from gviz.trace.file.writer import EndCondition, TraceWriter, about
-from gviz.trace.recording.capture import overhearing, overhearing_warnings
 from gviz.trace.recording.exceptions import attributes, message, printed, raised_at, traceback_of
+from gviz.trace.recording.output_capture import overhearing, overhearing_warnings
 from gviz.trace.recording.source_text import read_source
 from gviz.values.value import Keep
 

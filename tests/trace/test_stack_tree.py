@@ -21,7 +21,7 @@ from gviz.trace.event_log import MemoryLog
 from gviz.trace.file.reader import open_trace
 from gviz.trace.file.writer import TraceWriter
 from gviz.trace.name_overlay import with_names
-from gviz.trace.stacks import Stacks
+from gviz.trace.stack_tree import Stacks
 from tests.trace.test_hostile import change
 
 frames = st.integers(1, 3).map(lambda line: Frame("demo.py", "f", line, line, 0, 1))

@@ -1,4 +1,4 @@
-"""The only interface for reading events of an untrusted file. All code above it can trust the events.
+"""Checks what events of an untrusted file refer to, and is the only way to read them: all code above can trust them.
 
 An event from here refers only to existing nodes, outputs and inputs, each created once and before the event.
 `gviz.trace.codec.decode` rejects what a single event contradicts by itself. Events are checked when they are read, not
