@@ -93,10 +93,10 @@ INSIDE = {
     "source": "call_stack parsing saved_names object_names",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
-        private_api cuda_captures host_copies tensor_properties cuda_kernels device_values warning_lines values
-        operation_catalog node_identity recording_state gradient_hooks creation autograd_graph arguments
-        existing_graph in_place_writes attribute_writes cuda_graphs module_calls optimizers function_mode
-        compilation autograd_passes attachment iteration_timer state_snapshot sentinel""",
+        private_api cuda_captures host_copies tensor_properties cuda_kernels device_values warning_lines
+        value_capture operation_catalog node_identity recording_state gradient_hooks node_creation autograd_graph
+        call_arguments existing_graph in_place_writes attribute_writes cuda_graphs module_calls optimizers
+        function_mode compilation autograd_passes attachment iteration_timer state_snapshot sentinel""",
     "program": """
         rank_names target hidden_frames start.sitecustomize recording_request interpreter_exit torch_alias
         rank_recording recording_process""",

@@ -24,7 +24,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 from gviz.adapters.pytorch import device_values  # noqa: E402
-from gviz.adapters.pytorch import values as captured_values  # noqa: E402
+from gviz.adapters.pytorch import value_capture as captured_values  # noqa: E402
 from gviz.adapters.pytorch.device_values import Device, words_of  # noqa: E402
 
 LAYOUTS = {

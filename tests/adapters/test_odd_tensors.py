@@ -141,7 +141,7 @@ def test_odd_tensors_are_written_to_and_given_other_memory(make):
 
 
 def test_what_is_left_to_the_listener_has_statistics_whatever_the_order_of_its_elements():
-    from gviz.adapters.pytorch.values import Capture
+    from gviz.adapters.pytorch.value_capture import Capture
 
     weight = torch.arange(12.0).reshape(3, 4)
     capture = Capture(Channel(lambda event: None, limit=4, handed_over=1000), lambda what: None)
@@ -190,7 +190,7 @@ def test_only_tensors_whose_elements_lie_without_gaps_are_dense():
 
 
 def test_the_elements_of_a_large_tensor_are_not_copied_to_be_looked_at():
-    from gviz.adapters.pytorch.values import Capture
+    from gviz.adapters.pytorch.value_capture import Capture
 
     capture, tensor = Capture(Channel(lambda event: None), lambda what: None), torch.randn(1 << 16)
     capture(tensor)  # what is made once
@@ -230,7 +230,7 @@ def test_a_class_may_say_another_shape_than_its_elements_have():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_elements_that_share_memory_are_not_copied_to_be_looked_at(dtype):
-    from gviz.adapters.pytorch.values import Capture
+    from gviz.adapters.pytorch.value_capture import Capture
 
     capture, held = Capture(Channel(lambda event: None), lambda what: None), torch.arange(1000, dtype=dtype)
     expanded, windows = held.expand(1 << 40, 1000), torch.ones(1 << 16, dtype=dtype).unfold(0, 1 << 7, 1)

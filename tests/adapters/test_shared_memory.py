@@ -136,7 +136,7 @@ PROGRAMS = (
 def test_each_has_its_value_after_every_write(program, size):
     from gviz import emit
     from gviz.adapters.pytorch.attachment import Attachment
-    from gviz.adapters.pytorch.values import Capture
+    from gviz.adapters.pytorch.value_capture import Capture
 
     log = []
     channel = emit.Channel(log.append)

@@ -36,10 +36,10 @@ from gviz.adapters.pytorch import (
 )
 from gviz.adapters.pytorch.autograd_graph import edge_of, mark_of
 from gviz.adapters.pytorch.compilation import without_listening
-from gviz.adapters.pytorch.creation import InputValues
 from gviz.adapters.pytorch.function_mode import CallListener, observe
 from gviz.adapters.pytorch.gradient_hooks import WATCHES
 from gviz.adapters.pytorch.in_place_writes import set_data
+from gviz.adapters.pytorch.node_creation import InputValues
 from gviz.adapters.pytorch.private_api import replace, without_overrides
 from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import version_of

@@ -10,8 +10,8 @@ import torch
 
 from gviz.adapters.pytorch import operation_catalog
 from gviz.adapters.pytorch.autograd_graph import mark_of
-from gviz.adapters.pytorch.creation import OperationCall, untracked
 from gviz.adapters.pytorch.gradient_hooks import emit_added, emit_if_replaced
+from gviz.adapters.pytorch.node_creation import OperationCall, untracked
 from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Session

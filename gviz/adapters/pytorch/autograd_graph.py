@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import torch
 
 from gviz.adapters.pytorch import operation_catalog, private_api
-from gviz.adapters.pytorch.creation import (
+from gviz.adapters.pytorch.gradient_hooks import watch_accumulator, watch_node
+from gviz.adapters.pytorch.node_creation import (
     NO_CALL,
     TENSOR,
     Operand,
@@ -34,13 +35,12 @@ from gviz.adapters.pytorch.creation import (
     output,
     untracked,
 )
-from gviz.adapters.pytorch.creation import of_node as outputs_of
-from gviz.adapters.pytorch.gradient_hooks import watch_accumulator, watch_node
+from gviz.adapters.pytorch.node_creation import of_node as outputs_of
 from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.operation_catalog import Operation
 from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import grad_attribute, grad_fn_of, is_leaf, version_of
-from gviz.adapters.pytorch.values import as_it_lies
+from gviz.adapters.pytorch.value_capture import as_it_lies
 from gviz.events import Attr, Edge, GradSet, Named, NodeKind, RequiresGradSet
 from gviz.source import object_names
 from gviz.values.value import Value

@@ -11,14 +11,14 @@ import torch
 
 from gviz import model_names
 from gviz.adapters.pytorch.autograd_graph import border, edge_of, entered_end, visit
-from gviz.adapters.pytorch.creation import NO_CALL, is_accumulator
 from gviz.adapters.pytorch.function_mode import CallListener
 from gviz.adapters.pytorch.in_place_writes import emit_averaged, has_other_ranks
 from gviz.adapters.pytorch.module_calls import name_uncalled
+from gviz.adapters.pytorch.node_creation import NO_CALL, is_accumulator
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Pass, Session, clock
 from gviz.adapters.pytorch.tensor_properties import is_leaf
-from gviz.adapters.pytorch.values import has_numbers, unseen
+from gviz.adapters.pytorch.value_capture import has_numbers, unseen
 from gviz.events import BackwardFinished, BackwardStarted, Edge, GradCaptured
 
 _TRACING = {"FakeTensor", "FunctionalTensor"}

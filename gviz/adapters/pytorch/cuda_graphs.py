@@ -16,7 +16,7 @@ from gviz.adapters.pytorch.in_place_writes import emit_all_written, grad_changed
 from gviz.adapters.pytorch.private_api import replace, without_overrides
 from gviz.adapters.pytorch.recording_state import Session, clock
 from gviz.adapters.pytorch.tensor_properties import fills_its_memory
-from gviz.adapters.pytorch.values import as_it_lies
+from gviz.adapters.pytorch.value_capture import as_it_lies
 from gviz.events import ScopeEntered, ScopeLeft
 
 

@@ -20,10 +20,17 @@ import torch
 from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from gviz.adapters.pytorch import attribute_writes, in_place_writes, operation_catalog, private_api
-from gviz.adapters.pytorch.arguments import call_of, named_arguments, tensors_in
 from gviz.adapters.pytorch.autograd_graph import edge_of, enter, visit, widths
-from gviz.adapters.pytorch.creation import NO_CALL, InputValues, OperationCall, emit_returned, switched_off, untracked
+from gviz.adapters.pytorch.call_arguments import call_of, named_arguments, tensors_in
 from gviz.adapters.pytorch.cuda_graphs import note_results
+from gviz.adapters.pytorch.node_creation import (
+    NO_CALL,
+    InputValues,
+    OperationCall,
+    emit_returned,
+    switched_off,
+    untracked,
+)
 from gviz.adapters.pytorch.private_api import begin_call, end_call, has_to_unpack, innermost_mode, without_overrides
 from gviz.adapters.pytorch.recording_state import Session, clock
 from gviz.adapters.pytorch.tensor_properties import grad_fn_of, is_cut_off, is_same_memory, version_of

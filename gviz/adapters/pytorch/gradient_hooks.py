@@ -17,7 +17,7 @@ from gviz.adapters.pytorch.operation_catalog import Operation
 from gviz.adapters.pytorch.private_api import is_batch, without_overrides
 from gviz.adapters.pytorch.recording_state import Pass, Session, Step, clock
 from gviz.adapters.pytorch.tensor_properties import grad_attribute, is_dense
-from gviz.adapters.pytorch.values import as_it_lies, computes_unseen, has_numbers, sizes, unseen
+from gviz.adapters.pytorch.value_capture import as_it_lies, computes_unseen, has_numbers, sizes, unseen
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, HookRan, SavedFreed, StepFinished, StepStarted
 from gviz.values.value import AwaitedValue, UnorderedValue, Value
 

@@ -11,12 +11,12 @@ from msgspec.structs import force_setattr
 
 from gviz.adapters.pytorch import private_api
 from gviz.adapters.pytorch.autograd_graph import edge_of, mark_of, visit
-from gviz.adapters.pytorch.creation import OperationCall, switched_off, untracked
+from gviz.adapters.pytorch.node_creation import OperationCall, switched_off, untracked
 from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import device_of, grad_attribute, grad_fn_of, grad_of, overlap, version_of
-from gviz.adapters.pytorch.values import as_it_lies
+from gviz.adapters.pytorch.value_capture import as_it_lies
 from gviz.events import DataSet, GradSet, StorageWritten
 from gviz.values.value import AwaitedValue, Value
 

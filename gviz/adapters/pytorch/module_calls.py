@@ -11,9 +11,9 @@ from torch.nn.parameter import is_lazy
 
 from gviz import model_names
 from gviz.adapters.pytorch.autograd_graph import mark_of
-from gviz.adapters.pytorch.creation import emit_returned
 from gviz.adapters.pytorch.gradient_hooks import address
 from gviz.adapters.pytorch.in_place_writes import emit_written, has_other_ranks
+from gviz.adapters.pytorch.node_creation import emit_returned
 from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Session

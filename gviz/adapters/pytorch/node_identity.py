@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 from gviz.adapters.pytorch.tensor_properties import dtype_of, grad_fn_of, grad_of, lies_in, overlap
-from gviz.adapters.pytorch.values import as_it_lies
+from gviz.adapters.pytorch.value_capture import as_it_lies
 from gviz.emit import Channel, Seen
 from gviz.events import Output
 from gviz.values.value import Value

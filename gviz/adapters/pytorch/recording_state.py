@@ -15,7 +15,7 @@ from gviz import emit
 from gviz.adapters.pytorch import private_api
 from gviz.adapters.pytorch.cuda_captures import Captures
 from gviz.adapters.pytorch.node_identity import Marks
-from gviz.adapters.pytorch.values import Capture
+from gviz.adapters.pytorch.value_capture import Capture
 from gviz.adapters.recording_scope import EVERYTHING, RecordingScope
 from gviz.emit import Channel
 from gviz.events import NOT_SEEN, Edge, Unseen, Warned

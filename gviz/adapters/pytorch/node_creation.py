@@ -17,7 +17,7 @@ from gviz.adapters.pytorch.operation_catalog import Operation
 from gviz.adapters.pytorch.private_api import without_modes
 from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import extent_in_memory, grad_fn_of, version_of
-from gviz.adapters.pytorch.values import as_it_lies, has_numbers, name_of
+from gviz.adapters.pytorch.value_capture import as_it_lies, has_numbers, name_of
 from gviz.events import Attr, Edge, NodeCreated, NodeKind, OpSeen, Output, Returned
 from gviz.result_tensors import parts
 from gviz.source.call_stack import called_by_the_program

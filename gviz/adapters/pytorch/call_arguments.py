@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from gviz.adapters.pytorch import operation_catalog
-from gviz.adapters.pytorch.creation import Operand, OperationCall, UntrackedOperand
+from gviz.adapters.pytorch.node_creation import Operand, OperationCall, UntrackedOperand
 from gviz.adapters.pytorch.private_api import schemas_of
 from gviz.adapters.pytorch.tensor_properties import is_cut_off
-from gviz.adapters.pytorch.values import name_of
+from gviz.adapters.pytorch.value_capture import name_of
 
 
 def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in_place: bool = False) -> OperationCall:
