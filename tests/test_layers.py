@@ -72,11 +72,11 @@ INSIDE = {
         graph_state whole_iterations weak_cache codec tensor_storage optimizer_steps stack_tree index.event_columns
         sequence_period file.lock file.bulk_statistics file.retention naming.bindings recording.output_capture
         recording.exceptions index.change_lists backward_reach file.snapshot iterations file.format naming.calls
-        event_log phases file.paths naming.assignments nonfinite name_overlay index.threads file.connection
-        naming.names index.search_index file.event_batch spans contexts index.reachability index.reference_checks
-        file.reader file.ring node_table error_index index.node_state file.event_table file.writer timeline
-        recording.source_text backward_order navigation place_matches node_gradients condition_environment
-        recording.record breakpoint_hits""",
+        event_log phases file.paths naming.assignments nonfinite masked_infinities name_overlay index.threads
+        file.connection naming.names index.search_index file.event_batch spans contexts index.reachability
+        index.reference_checks file.reader file.ring node_table error_index index.node_state file.event_table
+        file.writer timeline recording.source_text backward_order navigation place_matches node_gradients
+        condition_environment recording.record breakpoint_hits""",
     "live": """
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee debugger_side""",
     "render": """

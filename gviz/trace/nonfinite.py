@@ -1,15 +1,14 @@
-"""Finds the first nan or infinity of a log, and those that were written on purpose."""
+"""Finds nan and infinities in values, in events, and the first one in a log."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from math import isinf, prod
 
 import numpy as np
 
-from gviz.events import KINDS, Event, NodeCreated, NodeFreed, StorageWritten
+from gviz.events import KINDS, Event
 from gviz.trace.codec import VALUE_READERS, values, values_of
 from gviz.trace.event_log import EventLog
 from gviz.trace.graph_state import Bad
@@ -20,91 +19,16 @@ _BATCH = 2000
 _CAN_BE_NONFINITE = tuple(name for name in ITEM_SIZES if name.startswith(("float", "bfloat", "complex")))
 
 
-class FirstBad:
-    """Finds the first nan or infinity that the program did not write on purpose, in order of events.
-
-    Programs put infinities into masks: in a constant, in an operation with an infinite argument, and so in tensors
-    computed from them, such as scores plus a mask. A tensor no longer counts as masked if it is infinite everywhere, or
-    has a larger share of infinities than any of its inputs. If `word` is ``nan`` or ``inf``, only that counts.
-    """
-
-    def __init__(self, word: str = "") -> None:
-        self.is_found = False
-        self._word = word
-        self._masks: dict[int, float] = {}
-        """The nodes with infinities written on purpose, and the share of their elements that is infinite."""
-
-    def process(self, event: Event) -> bool:
-        """Return whether this event holds it. Must be called for every event in order until it returns True."""
-        if isinstance(event, NodeFreed):
-            self._masks.pop(event.node, None)
-        elif not self.is_found and may_be_nonfinite(event) and not self._is_masked(event):
-            self.is_found = _is_nonfinite(event, self._word)
-            return self.is_found
-        return False
-
-    def _is_masked(self, event: Event) -> bool:
-        match event:
-            case NodeCreated(node=node):
-                share = masked_share(event, lambda source: self._masks.get(source, 0.0))
-                if share:
-                    self._masks[node] = share
-                return share > 0
-            case StorageWritten(node=node, value=value):
-                return node in self._masks and not _counts(value)[0]
-        return False
-
-
-def masked_share(created: NodeCreated, of_input: Callable[[int], float]) -> float:
-    """Return the share of a node's elements with infinities written on purpose; 0 for other infinities or with any nan.
-
-    `of_input` returns the share for an input node.
-    """
-    counts = [_counts(output.value) for output in created.outputs]
-    share = max((infinite / max(size, 1) for _, infinite, size in counts), default=0.0)
-    if not share or any(nans for nans, _, _ in counts):
-        return 0.0
-    if created.kind != "op":
-        return share if created.kind == "constant" else 0.0
-    if any(isinstance(attribute, float) and isinf(attribute) for _, attribute in created.attrs):
-        return share
-    most = max((of_input(source) for source, _ in created.inputs), default=0.0)
-    takes_part = len(created.inputs) == 1 and most > 0
-    return share if share < 1 and (share <= most or takes_part) else 0.0
-
-
-def _counts(value: Value | None) -> tuple[int, int, int]:
-    """Return the numbers of nan, infinite and all elements of a value."""
-    stats = value.statistics() if value is not None else None
-    return (stats.nan, stats.inf, prod(value.shape)) if value is not None and stats is not None else (0, 0, 0)
-
-
-def first_bad(log: EventLog, start: int, stop: int, looking: FirstBad) -> int:
-    """Return the first event in ``start <= seq < stop`` that `looking` looks for, or 0. It must know all events
-    before.
-    """
-    for batch in _batches(log, start, stop):
-        if place := first_bad_place([event for _, event in batch], looking):
-            return batch[place - 1][0]
-    return 0
-
-
-def first_bad_place(events: Sequence[Event], looking: FirstBad) -> int:
-    """Return the position (from 1) of the first event that `looking` looks for, or 0."""
-    if not any_nonfinite(values_of(events)):
-        return 0
-    return next((place for place, event in enumerate(events, 1) if looking.process(event)), 0)
-
-
 def first_nonfinite(log: EventLog, start: int, stop: int, word: Bad | None = None) -> int:
     """Return the first event in ``start <= seq < stop`` that holds a nan or an infinity (`word`: only that), or 0."""
-    for batch in _batches(log, start, stop):
+    for batch in batches(log, start, stop):
         if place := first_place((event for _, event in batch), word or ""):
             return batch[place - 1][0]
     return 0
 
 
-def _batches(log: EventLog, start: int, stop: int) -> Iterator[list[tuple[int, Event]]]:
+def batches(log: EventLog, start: int, stop: int) -> Iterator[list[tuple[int, Event]]]:
+    """Yield the events in ``start <= seq < stop``, many at a time."""
     events = iter(log.select(start, stop, _ALL_KINDS))
     while batch := list(islice(events, _BATCH)):
         yield batch
@@ -115,7 +39,7 @@ def first_place(events: Iterable[Event], word: str = "") -> int:
     events = list(events)
     if not any_nonfinite(values_of(events)):
         return 0
-    return next((place for place, event in enumerate(events, 1) if _is_nonfinite(event, word)), 0)
+    return next((place for place, event in enumerate(events, 1) if is_nonfinite(event, word)), 0)
 
 
 def any_nonfinite(values: Iterable[Value]) -> bool:
@@ -132,7 +56,8 @@ def any_nonfinite(values: Iterable[Value]) -> bool:
     return any(not _finite(dtype, b"".join(by_dtype[dtype])) for dtype in by_dtype if dtype in _CAN_BE_NONFINITE)
 
 
-def _is_nonfinite(event: Event, word: str) -> bool:
+def is_nonfinite(event: Event, word: str) -> bool:
+    """Return whether an event holds a nan or an infinity (`word`: only that)."""
     statistics = [stats for stats in map(Value.statistics, values(event)) if stats is not None]
     return any((stats.nan and word != "inf") or (stats.inf and word != "nan") for stats in statistics)
 

@@ -4,7 +4,8 @@ Idea. Programs hide attention scores with -inf, take the logarithm of a mask, re
 for missing data with ``isnan``. The origin of such a number is where the program wants it.
 
 Limits. A result that is infinite because an operation has no number there, such as 1 / 0 or the logarithm of a
-prediction, is not intended, even if it is zero wherever it is finite.
+prediction, is not intended, even if it is zero wherever it is finite. The marks of errors in a picture follow a simpler
+rule: `gviz.trace.masked_infinities`.
 """
 
 from __future__ import annotations
