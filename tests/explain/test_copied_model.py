@@ -292,3 +292,41 @@ F.mse_loss(fast(x), y).backward()
 torch.ones(2) + torch.ones(3)
 """
     assert "copied-model" not in {one.finding.kind for one in checks.of_text(text, engine).found}
+
+
+OPTIMIZERS_OF_COPIES = {
+    "of a program": ("""
+average = copy.deepcopy(model)
+opt = torch.optim.Adam(average.parameters(), lr=0.01)  #!
+for i in range(3):
+    x, y, x2, y2 = task()
+    opt.zero_grad()
+    F.mse_loss(model(x), y).backward()
+    opt.step()
+""", "average"),
+    "of a class": ("""
+class Trainer:
+    def __init__(self):
+        self.net = Net()
+        self.average = copy.deepcopy(self.net)
+        self.opt = torch.optim.Adam(self.average.parameters(), lr=0.01)  #!
+    def fit(self):
+        for i in range(3):
+            x, y, x2, y2 = task()
+            self.opt.zero_grad()
+            F.mse_loss(self.net(x), y).backward()
+            self.opt.step()
+Trainer().fit()
+""", "self.average"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", OPTIMIZERS_OF_COPIES)
+def test_an_optimizer_that_holds_the_copy_is_the_line(name, engine, checks):
+    text, copied = OPTIMIZERS_OF_COPIES[name]
+    (one,) = checks.of_text(HEAD + text, engine).found
+    assert (one.level, one.finding.kind) == ("warning", "copied-model")
+    assert (HEAD + text).splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert one.finding.fix.endswith(f"compute the loss with {copied}")
+    assert "has the gradient" in one.finding.parts[0].text

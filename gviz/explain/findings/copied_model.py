@@ -16,14 +16,24 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gviz.events import DataSet, Event, GradAccumulated, GradSet, NodeCreated, OptimizerStepped, StorageWritten
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.parameter_updates import Write, idle_parameters, is_unseen, write_place, writer_of
-from gviz.explain.program_text import called_name, frame_of, function_of, statement_at
+from gviz.explain.program_text import (
+    assignment,
+    called_name,
+    frame_of,
+    function_of,
+    places_read,
+    places_set,
+    program_text,
+    receiver,
+    statement_at,
+)
 from gviz.explain.source_frames import at_text, innermost, is_of_library, own_frame
 from gviz.explain.survey import Survey
 from gviz.source.call_stack import Frame
@@ -248,7 +258,32 @@ def _finding(survey: Survey, copies: _ParameterCopies, nodes: list[int], at: Fra
         parts.append(Finding("write", line, write[0], node, at=write[1]))
     is_inner = write is not None or copied.is_computed or len(nodes) > len(step.skipped)
     fix, numbers = _INNER if is_inner else _ONCE, (Number("steps without a gradient", len(steps)),)
+    if not is_inner and (own := _optimizer_of_the_copy(timeline, at, frames)) is not None:
+        copy, made = own
+        text = titled(
+            f"{kind} holds a copy, {{}}, and another model has the gradient", label(timeline, copied.original)
+        )
+        parts[0] = replace(
+            parts[0], text=f"{label(timeline, node)} has the gradient: the loss is computed with it", at=at
+        )
+        fix = f"give the optimizer the parameters() of the model that the loss uses, or compute the loss with {copy}"
+        at = made
     return Finding("copied-model", text, seq, node, tuple(parts), fix, at, numbers)
+
+
+def _optimizer_of_the_copy(timeline: Timeline, at: Frame, step: tuple[Frame, ...]) -> tuple[str, Frame] | None:
+    """Return the variable to which a line copies a model, and the line of the optimizer, if that takes the copy's."""
+    stepped = own_frame(step)
+    made = assignment(timeline, stepped, receiver(timeline, stepped, "step"))
+    text, optimizer = program_text(timeline, at), statement_at(timeline, made)
+    if text is None or optimizer is None:
+        return None
+    for one in text.statements:
+        if one.first == at.line and any(called_name(call) in _COPYING for call in one.parts(ast.Call)):
+            name = next((name for name in places_set(one.node) if name in places_read(optimizer[1].node)), "")
+            if name:
+                return name, made
+    return None
 
 
 def _write_by_program(timeline: Timeline, node: int, since: int) -> tuple[int, Frame] | None:
