@@ -1,8 +1,8 @@
-"""Names parameters and modules if a program has several models, or calls parts of one.
+"""Names parameters, buffers and modules if a program has several models, or calls parts of one.
 
-A parameter is named by its path in its model. With a generator and a discriminator, ``0.weight`` and ``weight`` do not
-show which model they belong to. They become ``generator.0.weight`` and ``discriminator.weight`` once the second model
-is named.
+A parameter is named by its path in its model, and so is a buffer. With a generator and a discriminator, ``0.weight``
+and ``weight`` do not show which model they belong to. They become ``generator.0.weight`` and ``discriminator.weight``
+once the second model is named.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _Module = TypeVar("_Module")
 
 @dataclass(slots=True, eq=False)
 class _Root:
-    """A model, and the nodes of its parameters by path; `holder` is the prefix of their names, if one is needed."""
+    """A model, and the nodes of its parameters and buffers by path; `holder` is the prefix of their names, if one is
+    needed.
+    """
 
     module: weakref.ref[object]
     nodes: dict[str, int]
@@ -36,6 +38,9 @@ _roots: weakref.WeakKeyDictionary[Channel, dict[str, _Root]] = weakref.WeakKeyDi
 
 _of_nodes: weakref.WeakKeyDictionary[Channel, dict[int, _Root]] = weakref.WeakKeyDictionary()
 """By recording: the model that names a parameter's node, by the node."""
+
+_of_calls: weakref.WeakKeyDictionary[Channel, dict[str, _Root]] = weakref.WeakKeyDictionary()
+"""By recording: the model of a path in the names of module calls (``Net``, ``Net_2``)."""
 
 
 class _Paths:
@@ -190,6 +195,19 @@ def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> 
             _emit(channel, other)
     _emit(channel, root)
     known.update(dict.fromkeys(root.nodes, root))
+    _of_calls.setdefault(channel, {})[_own_path(channel, module)] = root
+
+
+def name_buffers(channel: Channel, path: str, named: Iterable[tuple[str, int]]) -> None:
+    """Record the names of a module's buffers from pairs of name and node; `path` is that of the module's call."""
+    model, _, place = path.partition(".")
+    root = _of_calls.get(channel, {}).get(model)  # None for a model without parameters
+    for name, node in named:
+        full = _joined(place, name)
+        if root is not None:
+            root.nodes[full] = node
+            _of_nodes[channel][node] = root
+        channel.emit(Named(node, _joined(root.holder if root is not None else "", full)))
 
 
 def _competitors(channel: Channel, root: _Root) -> Iterable[_Root]:

@@ -155,7 +155,7 @@ def leave(session: Session, module: torch.nn.Module, result: object = None) -> N
     if thread.scopes:  # otherwise it began before the recording
         _, path = thread.modules.pop()
         if module._buffers:
-            _name_buffers(session, module, path.partition(".")[2])
+            _name_buffers(session, module, path)
             _note_buffers(session, module)
         scope = thread.scopes.pop()
         if scope:
@@ -236,8 +236,10 @@ def _is_named(session: Session, module: torch.nn.Module) -> bool:
 
 def _name_buffers(session: Session, module: torch.nn.Module, path: str) -> None:
     """Record the names of the buffers that the module used; most are never part of a graph."""
+    fresh = []
     for name, buffer in module._buffers.items():
         mark = None if buffer is None else session.marks.of_tensor(buffer)
         if mark is not None and not mark.named:
-            mark.named = f"{path}.{name}" if path else name
-            session.channel.emit(Named(mark.node, mark.named))
+            mark.named = name
+            fresh.append((name, mark.node))
+    model_names.name_buffers(session.channel, path, fresh)

@@ -18,7 +18,7 @@ from gviz.engine import instrumentation
 from gviz.engine.memory import address_of
 from gviz.engine.modes import thread
 from gviz.engine.tensor import Tensor
-from gviz.events import Named, ScopeEntered, ScopeLeft
+from gviz.events import ScopeEntered, ScopeLeft
 from gviz.model_names import modules_in, parameters_in, plain_flags
 from gviz.state_dict_load import member
 
@@ -45,7 +45,7 @@ def call(channel: Channel, module: Module, kind: type[Any]) -> Iterator[None]:
         thread.scopes.pop()
         thread.modules.pop()
         if emit.channel is channel:
-            _name_buffers(channel, module, path.partition(".")[2])
+            _name_buffers(channel, module, path)
             channel.emit(ScopeLeft(scope))
 
 
@@ -86,11 +86,13 @@ def _further_paths(root: Module, named: Mapping[str, int]) -> Iterator[tuple[str
 
 def _name_buffers(channel: Channel, module: Module, path: str) -> None:
     """Record the names of the buffers that the module has used; most are never part of a graph."""
+    fresh = []
     for name, buffer in module._buffers.items():
         mark = None if buffer is None else buffer._seen
         if mark is not None and mark.channel is channel and mark not in _named_buffers:
             _named_buffers.add(mark)
-            channel.emit(Named(mark.node, f"{path}.{name}" if path else name))
+            fresh.append((name, mark.node))
+    model_names.name_buffers(channel, path, fresh)
 
 
 def _model_of(channel: Channel, module: Module, kind: type[Any]) -> Module:
