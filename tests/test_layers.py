@@ -123,7 +123,7 @@ INSIDE = {
         parameter_updates backward_passes
         training source_frames display_names iteration_words hook_effects survey program_errors tracking
         computation saved_memory
-        module_times module_costs
+        module_times module_costs iteration_summary
         outgoing_gradients pass_contributions findings.alarm findings.nan_arithmetic findings.nan_remedies
         findings.intended_infinities findings.divergence findings.nan_origin
         findings.custom_backward_returns findings.checkpoint findings.error findings.mismatch

@@ -89,6 +89,23 @@ def how_to_open(program: Program, event: int, rank: Path | None = None) -> str:
     return f"to see it happen: {command_line(program)}{f', then :goto {event}; ! lists the findings' if event else ''}"
 
 
+def how_to_read(program: Program) -> str:
+    """Return the command that prints what an iteration does; empty for a program that cannot be named in it."""
+    from gviz.cli import shell_quoting
+    from gviz.cli.program_run import is_trace
+    from gviz.program.rank_names import whole
+
+    script, *arguments = program.argv
+    trace = program.output and whole(program.output) if program.as_module or not is_trace(Path(script)) else script
+    if trace is None and program.as_module:
+        return ""
+    words = ["gviz", "show", str(trace or script), "summary"]
+    if trace is None:
+        words += ["--engine", program.engine] if program.engine != "auto" else []
+        words += ["--", *arguments] if arguments else []
+    return f"what one iteration does, line by line: {' '.join(map(shell_quoting.word, words))}"
+
+
 def _summary(inputs: Recordings, findings: list[RankFinding], kinds: int) -> str:
     from gviz.explain.check import no_findings_text
 

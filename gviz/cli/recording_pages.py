@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -206,6 +207,20 @@ def _width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
 
 
+def summary_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
+    """Return what an iteration does in order, and what its losses are made from."""
+    from gviz.explain.iteration_summary import iteration_summary
+
+    return asdict(iteration_summary(timeline, n))
+
+
+def summary_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
+    """Return what an iteration does in order, and what its losses are made from."""
+    from gviz.explain import iteration_summary
+
+    return iteration_summary.summary_text(timeline, n, min(_width(), _PIPE_WIDTH))
+
+
 def time_data(timeline: Timeline, n: int, node: int) -> dict[str, object]:
     """Return the time of each module call."""
     from gviz.explain import module_times
@@ -222,6 +237,7 @@ def time_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
 
 PAGES: dict[str, tuple[Data, Text]] = {
     "stats": (stats_data, stats_text),
+    "summary": (summary_data, summary_text),
     "passes": (passes_data, passes_text),
     "training": (training_data, training_text),
     "tape": (tape_data, tape_text),

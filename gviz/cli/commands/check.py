@@ -68,6 +68,8 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
                 facts = [first.event, *[part.event for part in first.parts[:1]]]
                 event = facts[-1] if first.kind == "cut" and facts[-1] else max(facts)  # both facts have happened there
                 click.echo(findings.how_to_open(program, event, rank if inputs.in_folder else None))
+            elif not rank_findings and not inputs.in_folder and (hint := findings.how_to_read(program)):
+                click.echo(hint)
         else:
             click.echo(findings.as_data(format, inputs, rank_findings))
         _show_not_seen(inputs)

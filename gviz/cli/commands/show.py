@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "page", type=argument_order.Page(PAGES), default="stats", required=False, metavar=f"[{'|'.join(PAGES)}]"
 )
 @click.argument("place", required=False, metavar="[NODE]")
-@at_option("The moment that training, tape, node and memory show")
+@at_option("The moment that summary, training, tape, node and memory show")
 @click.option("--format", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @engine_option
 def command(
@@ -34,7 +34,8 @@ def command(
 
     A script is run first, and its trace is not kept. A folder with the traces of ranks is printed rank by rank.
 
-    stats counts events, nodes and bytes. passes lists the iterations with their passes and losses. training draws the
+    stats counts events, nodes and bytes. summary lists what one iteration does line by line, what its losses are made
+    from, and where gradients stop. passes lists the iterations with their passes and losses. training draws the
     loss and the gradients of each module over all passes. tape lists every node at one moment. events lists every event
     in order. node NODE prints one node (#4 or its name). memory shows what the graph of an iteration keeps for
     backward, and its peak. time shows the time of each module call in a recording of gviz monitor.

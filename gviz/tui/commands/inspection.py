@@ -10,6 +10,7 @@ from gviz.errors import GvizError
 from gviz.explain import finding
 from gviz.explain.display_names import label
 from gviz.explain.event_description import sentence
+from gviz.explain.iteration_summary import summary_text
 from gviz.explain.program_text import about
 from gviz.explain.source_frames import frame_text
 from gviz.explain.training import last_pass, pass_result, reading_progress
@@ -295,6 +296,12 @@ def training(session: Session, _: str) -> LongWork[View]:
     recorded = session.timeline.recorded_iterations
     between = partial(between_lines, recorded, glyphs=session.glyphs) if recorded is not None else lambda width: ()
     return View("Training", lambda width: [*training_lines(progress, width, session.glyphs), *between(width)])
+
+
+def summary(session: Session, _: str) -> View:
+    """Run ``summary``: what the iteration does, line by line."""
+    timeline, n = session.timeline, session.cursor.position
+    return View("Summary", lambda width: map(line, summary_text(timeline, n, width)))
 
 
 def saved(session: Session, place: str) -> View:

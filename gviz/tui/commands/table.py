@@ -180,6 +180,8 @@ _LOOK = (
          with_session(inspection.findings)),
     Spec("training", (), "", "the loss and the gradients of each module over all passes, as sparklines",
          with_session(inspection.training)),
+    Spec("summary", (), "", "what this iteration does, line by line, and what its losses are made from",
+         with_session(inspection.summary)),
     Spec("whatis", ("ptype",), "EXPR", "its shape and dtype", with_asker(expressions.whatis)),
     Spec("diff", (), "@A [@B]", "which values and gradients differ between two events", with_asker(expressions.diff)),
     Spec("compare", (), "[FILE] [[A,]B]",

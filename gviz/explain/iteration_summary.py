@@ -1,0 +1,545 @@
+"""What one iteration of the program does with its gradients, line by line, and what each of its losses is made from.
+
+It judges nothing. It is for the mistakes that no kind of finding knows: a reader sees in one place what was cleared,
+called, tracked, passed back and written, and compares that with what was meant.
+
+Example. A student is trained on the outputs of a teacher:
+
+    opt.zero_grad()                    clears 4 gradients
+    soft = teacher(x).softmax(-1)      calls teacher (Net), not tracked: no_grad
+    out = net(x)                       calls net (Net)
+    loss.backward()                    backward from loss = 0.5: enc 2 of 2, head 2 of 2, aux 0 of 2
+    opt.step()                         Adam changes 4 parameters, 2 have no gradient
+
+    loss is made from
+    with a gradient        enc, head
+    as numbers only        teacher (line 2)
+    data                   x (16,4), y (16,)
+
+Limits. Writes are those to tensors that existed before the iteration. Behind a tensor of an earlier iteration, and
+behind an operation that cuts the graph, the walk from a loss ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from textwrap import wrap
+from typing import Literal
+
+from gviz import events as e
+from gviz.explain.backward_passes import leaves_of_pass, loss_at, losses_of, passes_by_loss
+from gviz.explain.display_names import called, mode_of, op_title
+from gviz.explain.operation_sets import SAME_NUMBERS
+from gviz.explain.program_text import line_text
+from gviz.explain.source_frames import own_frame
+from gviz.explain.tracking import loses_tracking, why_cut
+from gviz.explain.training import module_of, trained_leaves
+from gviz.source.call_stack import Frame
+from gviz.trace.graph_state import Iteration, Phase
+from gviz.trace.timeline import Timeline
+from gviz.values.number_text import number, shape_text
+from gviz.values.plain_text import clipped, file_line, shown
+
+MOST_ACTIONS = 40
+"""Lines of a program that are listed; an iteration with an inner loop repeats the same ones."""
+MOST_NAMES = 8
+_MOST_HEADS = 4
+_LONGEST_LINE = 80
+_WHY = {"detach": "detach", "no_grad": "no_grad", "inference": "inference_mode", "data": ".data"}
+_FEW = 3
+"""Up to this many leaves are named one by one; more are counted by module."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that a line of the program did, first at event `start`, `times` times in the iteration."""
+
+    at: Frame | None
+    source: str
+    start: int
+    text: str
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LossOrigins:
+    """What a loss was made from: the `title` of the loss, and groups of names."""
+
+    title: str
+    start: int
+    terms: tuple[str, ...]
+    trained: tuple[str, ...]
+    numbers_only: tuple[str, ...]
+    earlier: tuple[str, ...]
+    fixed: tuple[str, ...]
+    data: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IterationSummary:
+    """The actions of an iteration in order, its losses, the leaves without a gradient, and unused results.
+
+    `elsewhere` has the losses whose passes are in other iterations, as in the training of a GAN, each with its last
+    iteration.
+    """
+
+    number: int
+    count: int
+    start: int
+    end: int
+    actions: tuple[Action, ...]
+    losses: tuple[LossOrigins, ...]
+    without_gradient: tuple[str, ...]
+    unused: tuple[str, ...]
+    elsewhere: tuple[tuple[str, int], ...]
+
+
+def iteration_summary(timeline: Timeline, n: int) -> IterationSummary:
+    """Return the summary of the iteration at moment `n`, or of the last one before it that ends a backward pass."""
+    return _Reader(timeline, _iteration(timeline, n)).summary()
+
+
+def _iteration(timeline: Timeline, n: int) -> Iteration:
+    here = timeline.iteration_at(n)
+    ended = [phase for phase in timeline.phases if phase.kind == "backward" and phase.start <= n]
+    if not ended or any(here.start <= phase.start for phase in ended):
+        return here
+    return timeline.iteration_at(ended[-1].start)
+
+
+class _Reader:
+    """Reads one iteration."""
+
+    def __init__(self, timeline: Timeline, iteration: Iteration) -> None:
+        self.timeline, self.iteration = timeline, iteration
+        self.since = self._end_before() + 1
+        self.window = self.since, iteration.end + 1
+
+    def summary(self) -> IterationSummary:
+        one = self.iteration
+        reached = {node for phase in self.passes for node in leaves_of_pass(self.timeline, phase)}
+        leaves = trained_leaves(self.timeline, self.passes[-1].end) if self.passes else ()
+        lacking = [node for node in leaves if node not in reached]
+        losses = tuple(self._origins(phase) for phase in self._losses())
+        return IterationSummary(
+            one.number, self.timeline.iteration_count, one.start, one.end, self._actions(), losses,
+            self._names(lacking), tuple(self._unused()), tuple(self._elsewhere()),
+        )  # fmt: skip
+
+    def _end_before(self) -> int:
+        """Return the event of the last pass or step before the iteration; 0 in the first one.
+
+        An iteration of the timeline begins with its graph. What a loop does first, such as clearing gradients, comes
+        before that, and often right after the step of the iteration before.
+        """
+        events: Iterator[tuple[int, e.Event]] = self.timeline.select(
+            (e.BackwardFinished, e.OptimizerStepped), self._start_before(), self.iteration.start
+        )
+        return max((seq for seq, _ in events), default=0 if not self.iteration.index else self.iteration.start - 1)
+
+    def _start_before(self) -> int:
+        before = [one.start for one in self.timeline.iterations if one.start < self.iteration.start]
+        return before[-1] if before else 1
+
+    @cached_property
+    def passes(self) -> list[Phase]:
+        return [
+            phase for phase in self.timeline.phases
+            if phase.kind == "backward" and self.iteration.start <= phase.start <= self.iteration.end
+        ]  # fmt: skip
+
+    @cached_property
+    def made(self) -> list[tuple[int, e.NodeCreated]]:
+        """The nodes of the iteration that no backward rule made."""
+        events = self.timeline.select((e.NodeCreated,), *self.window)
+        return [(seq, created) for seq, created in events if not created.during[0]]
+
+    def _elsewhere(self) -> Iterator[tuple[str, int]]:
+        for one in passes_by_loss(self.timeline, self.iteration.end):
+            if one.name and not any(self.iteration.start <= phase.start for phase in one.phases):
+                yield shown(one.name), self.timeline.iteration_at(one.phases[-1].start).number
+
+    # In order
+
+    def _actions(self) -> tuple[Action, ...]:
+        kinds = self._calls, self._gradient_writes, self._passes, self._steps, self._writes, self._failures
+        grouped: dict[tuple[object, ...], list[Action]] = defaultdict(list)
+        for one in self._of_this_turn([action for kind in kinds for action in kind()]):
+            grouped[one.at and (one.at.path, one.at.line), one.text].append(one)
+        actions = []
+        for group in grouped.values():
+            first = min(group, key=lambda one: one.start)
+            actions.append(Action(first.at, first.source, first.start, first.text, len(group)))
+        return tuple(sorted(actions, key=lambda one: one.start))
+
+    def _of_this_turn(self, actions: Sequence[Action]) -> Iterator[Action]:
+        """Yield the actions without those of the turns before and after, which the lines of the loop show."""
+        inside = [one for one in actions if one.start >= self.iteration.start and one.at is not None]
+        first = min(inside, key=lambda one: one.start).at if inside else None
+        for one in actions:
+            is_above = _is_above(one.at, first)
+            if {"before": is_above, "graph": True, "after": not is_above}[self._part(one.start)]:
+                yield one
+
+    def _part(self, seq: int) -> Literal["before", "graph", "after"]:
+        """Return whether an event is before the graph of the iteration, or after its last pass."""
+        if seq < self.iteration.start:
+            return "before"
+        return "after" if self.passes and seq > self.passes[-1].end else "graph"
+
+    def _action(self, at: Frame | None, start: int, text: str) -> Action:
+        return Action(at, self._source(at), start, text)
+
+    def _source(self, at: Frame | None) -> str:
+        return shown(clipped(line_text(self.timeline, at).strip(), _LONGEST_LINE))
+
+    def _stack_action(self, stack: int, start: int, text: str) -> Action:
+        return self._action(own_frame(self.timeline.stack(stack)), start, text)
+
+    def _calls(self) -> Iterator[Action]:
+        """Yield the outermost module calls of the program."""
+        for scope, (seq, entered) in self.outermost.items():
+            inside = self.inside.get(scope, [])
+            ops = [created for created in inside if created.kind == "op"]
+            at = next((self._caller(created.stack) for created in ops), None)
+            modes = Counter(mode for created in ops if (mode := mode_of(self.timeline.info(created.node))))
+            how = [f"{mode} mode" for mode, _ in modes.most_common()]
+            if why := self._why_untracked(inside):
+                how.append(f"not tracked: {why}")
+            name = entered.name if entered.name == entered.kind else f"{entered.name} ({entered.kind})"
+            yield self._action(at, seq, ", ".join([f"calls {shown(name)}", *how]))
+
+    @cached_property
+    def outermost(self) -> dict[int, tuple[int, e.ScopeEntered]]:
+        """The module calls that are in no other one, by number; not those that a backward pass makes again."""
+        events = self.timeline.select((e.ScopeEntered,), *self.window)
+        return {
+            event.scope: (seq, event) for seq, event in events
+            if not event.parent and not any(phase.start < seq < phase.end for phase in self.passes)
+        }  # fmt: skip
+
+    @cached_property
+    def inside(self) -> dict[int, list[e.NodeCreated]]:
+        """The nodes made within each outermost module call."""
+        parents = {event.scope: event.parent for _, event in self.timeline.select((e.ScopeEntered,), *self.window)}
+        inside: dict[int, list[e.NodeCreated]] = defaultdict(list)
+        for _, created in self.made:
+            scope = created.scope
+            while parents.get(scope):
+                scope = parents[scope]
+            if scope:
+                inside[scope].append(created)
+        return inside
+
+    @cached_property
+    def scope_of(self) -> dict[int, int]:
+        """The outermost module call that made a node."""
+        return {created.node: scope for scope, nodes in self.inside.items() for created in nodes}
+
+    def _why_untracked(self, inside: Iterable[e.NodeCreated]) -> str:
+        """Return why nothing in a module call is tracked; empty if something is."""
+        ops = [created for created in inside if created.kind == "op"]
+        if not ops or any(created.requires_grad for created in ops):
+            return ""
+        off = next((created.untracked for created in ops if created.switched_off), "")
+        return off or "nothing in it requires a gradient"
+
+    def _caller(self, stack: int) -> Frame | None:
+        """Return the line that called a model: the frame around the outermost ``forward``."""
+        frames = self.timeline.stack(stack)
+        for depth in range(len(frames) - 1, 0, -1):
+            if frames[depth - 1].function.rpartition(".")[2] == "forward":
+                return frames[depth]
+        return own_frame(frames)
+
+    def _gradient_writes(self) -> Iterator[Action]:
+        written: dict[tuple[int, str, str], list[tuple[int, int]]] = defaultdict(list)
+        for seq, event in self.timeline.select((e.GradSet,), *self.window):
+            if event.stack:
+                how = "clear" if event.how in ("none", "zero") else event.how
+                written[event.stack, self._part(seq), how].append((seq, event.node))
+        for (stack, _, how), events in written.items():
+            count = _counted(len({node for _, node in events}), "gradient")
+            text = {"clear": f"clears {count}", "in place": f"changes {count} in place"}.get(how, f"assigns {count}")
+            yield self._stack_action(stack, events[0][0], text)
+
+    def _passes(self) -> Iterator[Action]:
+        for phase in self.passes:
+            started = self.timeline.event(phase.start)
+            if not isinstance(started, e.BackwardStarted):
+                continue
+            captured = [event for _, event in self.timeline.select((e.GradCaptured,), phase.start, phase.end + 1)]
+            if captured and not any(True for _ in leaves_of_pass(self.timeline, phase)):
+                names = [called(self.timeline.info(node)) for node in dict.fromkeys(one.node for one in captured)]
+                text = f"autograd.grad of {self._loss_title(phase)} for {_listed(names)}"
+            else:
+                text = f"backward from {self._loss_title(phase)}: {self._reach(phase)}"
+            yield self._stack_action(started.stack, phase.start, text)
+
+    def _reach(self, phase: Phase) -> str:
+        """Return how many of the parameters a pass gave a gradient, by the first part of their names."""
+        reached = {*leaves_of_pass(self.timeline, phase)}
+        every = dict.fromkeys([*trained_leaves(self.timeline, phase.end), *sorted(reached)])
+        if not every:
+            return "nothing requires a gradient"
+        heads: dict[str, list[bool]] = defaultdict(list)
+        for node in every:
+            heads[self._head(node)].append(node in reached)
+        if 1 < len(heads) <= _MOST_HEADS:
+            return ", ".join(f"{shown(head)} {sum(got)} of {len(got)}" for head, got in heads.items())
+        return f"{len(reached)} of {len(every)} get a gradient"
+
+    def _head(self, node: int) -> str:
+        """Return the first part of a parameter's name: its model, or a part of the only model."""
+        return self.timeline.info(node).name.removeprefix("self.").partition(".")[0] or f"#{node}"
+
+    def _loss_title(self, phase: Phase) -> str:
+        loss = loss_at(self.timeline, phase.start)
+        if loss is not None:
+            info = self.timeline.info(loss[0])
+            return f"{shown(info.title)} = {number(loss[1])}"
+        started = self.timeline.event(phase.start)
+        roots = [node for node, _ in started.roots] if isinstance(started, e.BackwardStarted) else []
+        return _listed([called(self.timeline.info(node)) for node in roots if node in self.timeline.nodes]) or "?"
+
+    def _steps(self) -> Iterator[Action]:
+        for seq, step in self.timeline.select((e.OptimizerStepped,), *self.window):
+            text = f"{shown(step.kind)} changes {_counted(len(step.parameters), 'parameter')}"
+            if step.skipped:
+                text += f", {len(step.skipped)} {'has' if len(step.skipped) == 1 else 'have'} no gradient"
+            yield self._stack_action(step.stack, seq, text)
+
+    def _writes(self) -> Iterator[Action]:
+        """Yield the writes in place by the program, outside of models and optimizers, to older leaves."""
+        nodes, stepping = self.timeline.nodes, self._stepping()
+        # the first event that wrote to each leaf, by stack and part of the iteration
+        written: dict[tuple[int, str], dict[int, int]] = defaultdict(dict)
+        for seq, assigned in self.timeline.select((e.DataSet,), *self.window):
+            if not any(start < seq < end for start, end in stepping):
+                written[assigned.stack, self._part(seq)].setdefault(assigned.node, seq)
+        for seq, write in self.timeline.select((e.StorageWritten,), *self.window):
+            if write.node not in nodes or any(start < seq < end for start, end in stepping):
+                continue
+            writer = nodes.created(write.node)
+            if writer.kind == "op" and not writer.scope and writer.inputs:
+                target = self._base(writer.inputs[0][0])
+                if target and nodes.born(target) < self.iteration.start and nodes.created(target).kind != "op":
+                    written[writer.stack, self._part(seq)].setdefault(target, seq)
+        for (stack, _), leaves in written.items():
+            if stack:
+                text = f"writes to {_listed(self._names([*leaves]))}"
+                yield self._stack_action(stack, min(leaves.values()), text)
+
+    def _stepping(self) -> list[tuple[int, int]]:
+        """Return from where to where optimizers stepped."""
+        starts, spans = dict[int, int](), []
+        events: Iterator[tuple[int, e.OptimizerStarted | e.OptimizerStepped]] = self.timeline.select(
+            (e.OptimizerStarted, e.OptimizerStepped), *self.window
+        )
+        for seq, event in events:
+            if isinstance(event, e.OptimizerStarted):
+                starts[event.stack] = seq
+            elif event.stack in starts:
+                spans.append((starts.pop(event.stack), seq))
+        return spans
+
+    def _base(self, node: int) -> int:
+        """Return the tensor whose memory a view, ``.data`` or ``detach()`` shares; 0 if it is unknown."""
+        while node in self.timeline.nodes:
+            created = self.timeline.nodes.created(node)
+            if created.kind != "op":
+                return node
+            base = created.outputs[0].view_of if created.outputs else 0
+            op = self.timeline.op(created.op).base_name
+            if not base and (op in SAME_NUMBERS or created.untracked in ("detach", "data")) and created.inputs:
+                base = created.inputs[0][0]
+            if not base:
+                return node
+            node = base
+        return 0
+
+    def _failures(self) -> Iterator[Action]:
+        for seq, failed in self.timeline.select((e.Failed,), *self.window):
+            yield self._stack_action(failed.stack, seq, f"fails: {shown(failed.error)}: {clipped(failed.message, 80)}")
+
+    # What losses are made from
+
+    def _losses(self) -> list[Phase]:
+        """Return the last pass of each loss of the iteration, in order."""
+        by_title: dict[tuple[int, str], Phase] = {}
+        for phase in self.passes:
+            started = self.timeline.event(phase.start)
+            if isinstance(started, e.BackwardStarted):
+                by_title[started.stack, self._loss_title(phase).partition(" = ")[0]] = phase
+        return [*by_title.values()]
+
+    def _roots(self, phase: Phase) -> list[int]:
+        started = self.timeline.event(phase.start)
+        roots = started.roots if isinstance(started, e.BackwardStarted) else ()
+        return [node for node, _ in roots if node in self.timeline.nodes]
+
+    def _origins(self, phase: Phase) -> LossOrigins:
+        timeline = self.timeline
+        inputs = timeline.nodes.inputs_by_node
+        trained, fixed, data = list[int](), list[int](), list[int]()
+        cuts: dict[str, None] = {}
+        earlier: dict[int, None] = {}
+        roots = self._roots(phase)
+        seen, waiting = set[int](), [*roots]
+        while waiting:
+            node = waiting.pop()
+            if node in seen or not node:
+                continue
+            seen.add(node)
+            created = timeline.nodes.created(node)
+            if created.kind != "op":
+                kind = trained if created.requires_grad else fixed if created.kind == "parameter" else data
+                kind.append(node)
+            elif timeline.nodes.born(node) < self.since and node not in roots:
+                earlier[node] = None
+            elif created.untracked and loses_tracking(timeline, node):
+                cuts[self._cut(node)] = None
+            else:
+                waiting += inputs.get(node, ())
+        reached = {*leaves_of_pass(timeline, phase)}
+        return LossOrigins(
+            self._loss_title(phase),
+            phase.start,
+            tuple(self._terms(phase)),
+            self._by_module([node for node in sorted(trained) if node in reached or not reached]),
+            tuple(cuts),
+            tuple(dict.fromkeys(shown(timeline.info(node).title) for node in sorted(earlier))),
+            self._names(sorted(fixed)),
+            tuple(self._data_words(sorted(data))),
+        )
+
+    def _terms(self, phase: Phase) -> Iterator[str]:
+        """Yield the losses whose sum a pass began at, with their numbers."""
+        losses = losses_of(self.timeline, self._roots(phase))
+        for node in losses.uses if losses is not None else ():
+            info = self.timeline.info(node)
+            value = info.created.first_value
+            array = self.timeline.array(value) if value is not None and value.size == 1 else None
+            yield shown(op_title(info) if not info.name else info.name) + (
+                f" = {number(float(array.reshape(())))}" if array is not None else ""
+            )
+
+    def _cut(self, node: int) -> str:
+        """Return where a loss takes numbers without their history: the call of a model, or a line."""
+        info = self.timeline.info(node)
+        scope = self.scope_of.get(node, 0)
+        if scope in self.outermost and (why := self._why_untracked(self.inside[scope])):
+            at, why = self._caller(info.created.stack), f"results of {shown(self.outermost[scope][1].name)}, {why}"
+        else:
+            at, why = own_frame(info.frames), _WHY.get(info.created.untracked) or why_cut(info)
+        return "  ".join(filter(None, [_place(at), self._source(at), f"({why})"]))
+
+    def _by_module(self, nodes: Sequence[int]) -> tuple[str, ...]:
+        counts = Counter(module_of(self.timeline, node) for node in nodes)
+        return tuple(shown(name) for name in counts)
+
+    def _data_words(self, nodes: Iterable[int]) -> Iterator[str]:
+        for node in nodes:
+            info = self.timeline.info(node)
+            value = info.created.first_value
+            if info.name:
+                yield f"{shown(info.name)} {shape_text(value.shape) if value is not None else ''}".rstrip()
+
+    def _names(self, nodes: Sequence[int]) -> tuple[str, ...]:
+        """Return the names of leaves; many are grouped by their modules, and those by the first part of their paths."""
+        infos = [self.timeline.info(node) for node in nodes]
+        if len(nodes) <= _FEW:
+            return tuple(shown(info.name) or f"#{info.node}" for info in infos)
+        groups = Counter(module_of(self.timeline, node) for node in nodes)
+        if len(groups) > MOST_NAMES:
+            groups = Counter(map(self._head, nodes))
+        return tuple(f"{shown(name)} ({count})" if count > 1 else shown(name) for name, count in groups.items())
+
+    def _unused(self) -> Iterator[str]:
+        """Yield the tracked results with a name that nothing uses, and that no pass begins at."""
+        roots = {node for phase in self.passes for node in self._roots(phase)}
+        if not self.passes:
+            return
+        for _, created in self.made:
+            if created.kind != "op" or not created.requires_grad or created.node in roots:
+                continue
+            if not self.timeline.nodes.users(created.node) and (name := self.timeline.nodes.name(created.node)):
+                at = own_frame(self.timeline.stack(created.stack))
+                yield f"{shown(name)} ({_place(at)})" if at is not None else shown(name)
+
+
+def _is_above(one: Frame | None, other: Frame | None) -> bool:
+    """Return whether a line is above another one of the same function."""
+    if one is None or other is None:
+        return False
+    return (one.path, one.function) == (other.path, other.function) and one.line < other.line
+
+
+def _place(at: Frame | None) -> str:
+    return file_line(at.path, at.line) if at is not None else ""
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def _listed(names: Sequence[str], most: int = MOST_NAMES) -> str:
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+# As text
+
+_SOURCE = 36
+"""Columns for a line of the program."""
+_TITLE = 20
+
+
+def summary_text(timeline: Timeline, n: int, width: int) -> Iterator[str]:
+    """Yield the summary as lines of text."""
+    one = iteration_summary(timeline, n)
+    yield f"iteration {one.number:,} of {one.count:,} (events {one.start:,} to {one.end:,}), in order:"
+    yield from _table([(_row_title(action), _row_text(action)) for action in one.actions[:MOST_ACTIONS]], width)
+    if len(one.actions) > MOST_ACTIONS:
+        yield f"  … and {len(one.actions) - MOST_ACTIONS} more lines"
+    if not one.losses:
+        yield ""
+        yield "no backward pass in this iteration"
+    for loss in one.losses:
+        yield ""
+        yield f"{loss.title} is made from:"
+        rows = [
+            ("terms", _listed(loss.terms)),
+            ("with a gradient", _listed(loss.trained) or "nothing"),
+            *(("as numbers only", cut) for cut in loss.numbers_only[:MOST_NAMES]),
+            ("made earlier", _listed(loss.earlier)),
+            ("frozen parameters", _listed(loss.fixed)),
+            ("data and buffers", _listed(loss.data)),
+        ]
+        yield from _table([row for row in rows if row[1]], width, _TITLE)
+    rest = [("no gradient", _listed(one.without_gradient)), ("used by no loss", _listed(one.unused))]
+    rest += [(name, f"has its passes in other iterations: --at 'iteration {last}'") for name, last in one.elsewhere]
+    if any(text for _, text in rest):
+        yield ""
+        yield "besides:"
+        yield from _table([row for row in rest if row[1]], width, _TITLE)
+
+
+def _row_title(action: Action) -> str:
+    return f"{action.at.line if action.at else '?':>4}  {action.source}"
+
+
+def _row_text(action: Action) -> str:
+    return f"{action.text} (×{action.times})" if action.times > 1 else action.text
+
+
+def _table(rows: Sequence[tuple[str, str]], width: int, most: int = _SOURCE) -> Iterator[str]:
+    """Yield rows of two columns; the first is clipped to `most` columns, the second wrapped."""
+    left = min(max((len(title) for title, _ in rows), default=0), most)
+    for title, text in rows:
+        lines = wrap(text, max(width - left - 4, 24), break_on_hyphens=False) or [""]
+        yield f"  {clipped(title, left):<{left}}  {lines[0]}"
+        yield from (" " * (left + 4) + line for line in lines[1:])

@@ -1,0 +1,158 @@
+"""What an iteration does, line by line, and what its losses are made from: on both engines."""
+
+import pytest
+from explain.programs import recorded_text
+from recording import timeline_of
+
+import gviz.engine
+from gviz.explain.iteration_summary import iteration_summary, summary_text
+
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+TEACHER = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc, self.head, self.aux = nn.Linear(3, 4), nn.Linear(4, 2), nn.Linear(4, 2)
+        self.drop = nn.Dropout(0.5)
+    def forward(self, x):
+        return self.head(self.drop(torch.tanh(self.enc(x))))
+net, teacher = Net(), Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(5, 3), torch.randn(5, 2)
+for _ in range(3):
+    opt.zero_grad()
+    with torch.no_grad():
+        target = teacher(x)
+    out = net(x)
+    weight = out.detach().mean()
+    total = out.sum()
+    loss = ((out - target) ** 2).mean() + weight * ((out - y) ** 2).mean()
+    loss.backward()
+    for p in net.parameters():
+        if p.grad is not None:
+            p.grad.mul_(0.5)
+    opt.step()
+"""
+GAN = """
+import torch
+torch.manual_seed(0)
+g, d = torch.nn.Linear(2, 3), torch.nn.Linear(3, 1)
+opts = [torch.optim.SGD(net.parameters(), lr=0.1) for net in (g, d)]
+for _ in range(3):
+    z, real = torch.randn(4, 2), torch.randn(4, 3)
+    opts[1].zero_grad()
+    d_loss = (d(real) - 1).pow(2).mean() + d(g(z).detach()).pow(2).mean()
+    d_loss.backward()
+    opts[1].step()
+    opts[0].zero_grad()
+    g_loss = (d(g(z)) - 1).pow(2).mean()
+    g_loss.backward()
+    opts[0].step()
+"""
+BY_HAND = """
+import torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+ema = torch.zeros(2)
+h = torch.zeros(2)
+for _ in range(3):
+    h = torch.tanh(h.detach() + w)
+    loss = (h * h).sum()
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+        ema.mul_(0.9).add_(w, alpha=0.1)
+    w.grad = None
+"""
+
+
+@pytest.fixture(params=ENGINES)
+def timeline(request, tmp_path):
+    return lambda text: recorded_text(text, tmp_path, request.param)
+
+
+def last_summary(timeline):
+    return iteration_summary(timeline, len(timeline))
+
+
+def titles(summary):
+    return {loss.title.partition(" = ")[0] for loss in summary.losses}
+
+
+def test_the_actions_of_an_iteration_are_in_order(timeline):
+    summary = last_summary(timeline(TEACHER))
+    assert (summary.number, summary.count) == (3, 3)
+    *before, backward, halved, step = summary.actions
+    assert [(action.source, action.text) for action in before] == [
+        ("opt.zero_grad()", "clears 4 gradients"),
+        ("target = teacher(x)", "calls teacher (Net), train mode, not tracked: no_grad"),
+        ("out = net(x)", "calls net (Net), train mode"),
+    ]
+    assert backward.source == "loss.backward()"
+    assert backward.text.startswith("backward from loss = ")
+    assert "net 4 of 6" in backward.text
+    assert (halved.source, halved.text) == ("p.grad.mul_(0.5)", "changes 4 gradients in place")
+    assert step.text == "SGD changes 4 parameters, 2 have no gradient"
+    starts = [action.start for action in summary.actions]
+    assert starts == sorted(starts)
+
+
+def test_a_loss_names_what_it_is_made_from(timeline):
+    summary = last_summary(timeline(TEACHER))
+    (loss,) = summary.losses
+    assert loss.trained == ("net.enc", "net.head")
+    teacher, detached = sorted(loss.numbers_only, key=lambda text: "detach" in text)
+    assert teacher.endswith("target = teacher(x)  (results of teacher, no_grad)")
+    assert detached.endswith("weight = out.detach().mean()  (detach)")
+    assert {"x (5,3)", "y (5,2)"} <= {*loss.data}
+    assert len(loss.terms) == 2
+    assert "net.aux (2)" in summary.without_gradient
+    assert not any("net.enc" in name or "net.head" in name for name in summary.without_gradient)
+    (unused,) = summary.unused
+    assert unused.startswith("total (")
+
+
+def test_losses_of_other_iterations_are_named(timeline):
+    recording = timeline(GAN)
+    last = last_summary(recording)
+    assert titles(last) | {name for name, _ in last.elsewhere} == {"d_loss", "g_loss"}
+    for name, number in last.elsewhere:
+        there = iteration_summary(recording, recording.iteration_numbered(number).end)
+        assert name in titles(there)
+
+
+def test_writes_and_tensors_made_earlier_are_named(timeline):
+    summary = last_summary(timeline(BY_HAND))
+    writes = {action.source: action.text for action in summary.actions if action.text.startswith("writes")}
+    assert writes == {"w -= 0.1 * w.grad": "writes to w", "ema.mul_(0.9).add_(w, alpha=0.1)": "writes to ema"}
+    assert "clears 1 gradient" in [action.text for action in summary.actions]
+    (loss,) = summary.losses
+    assert loss.trained == ("w",)
+    assert any(text.endswith("(detach)") for text in loss.numbers_only)
+
+
+def test_an_iteration_without_a_pass_is_that_of_the_last_pass_before(timeline):
+    recording = timeline(GAN + "with torch.no_grad():\n    score = d(real).mean()\n")
+    assert titles(last_summary(recording))
+
+
+def test_without_any_pass_it_says_so():
+    timeline = timeline_of(lambda: gviz.engine.nn.Linear(2, 1)(gviz.engine.ones(2)))
+    rows = [*summary_text(timeline, len(timeline), 80)]
+    assert "no backward pass in this iteration" in rows
+    assert any("calls Linear" in row for row in rows)
+
+
+def test_a_failure_is_an_action(timeline):
+    summary = last_summary(timeline("import torch\nx = torch.ones(2, requires_grad=True)\ny = x @ torch.ones(3)\n"))
+    assert summary.actions[-1].text.startswith("fails: RuntimeError: ")
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+def test_rows_fit_the_width(timeline, width):
+    recording = timeline(TEACHER)
+    rows = [*summary_text(recording, len(recording), width)]
+    assert max(map(len, rows)) <= max(width, 68)
+    assert rows[0].startswith("iteration 3 of 3 (events ")
