@@ -276,7 +276,7 @@ def _optimizer_of_the_copy(timeline: Timeline, at: Frame, step: tuple[Frame, ...
     stepped = own_frame(step)
     made = assignment(timeline, stepped, receiver(timeline, stepped, "step"))
     text, optimizer = program_text(timeline, at), statement_at(timeline, made)
-    if text is None or optimizer is None:
+    if text is None or made is None or optimizer is None:
         return None
     for one in text.statements:
         if one.first == at.line and any(called_name(call) in _COPYING for call in one.parts(ast.Call)):
