@@ -26,11 +26,15 @@ _Module = TypeVar("_Module")
 class _Root:
     """A model, and the nodes of its parameters and buffers by path; `holder` is the prefix of their names, if one is
     needed.
+
+    A model is another one's competitor for a name only by its parameters: a part that PyTorch has called before its
+    model, such as a parametrization, has no more than buffers left.
     """
 
     module: weakref.ref[object]
     nodes: dict[str, int]
     holder: str = ""
+    buffers: dict[str, int] = field(default_factory=dict)
 
 
 _roots: weakref.WeakKeyDictionary[Channel, dict[str, _Root]] = weakref.WeakKeyDictionary()
@@ -205,8 +209,7 @@ def name_buffers(channel: Channel, path: str, named: Iterable[tuple[str, int]]) 
     for name, node in named:
         full = _joined(place, name)
         if root is not None:
-            root.nodes[full] = node
-            _of_nodes[channel][node] = root
+            root.buffers[full] = node
         channel.emit(Named(node, _joined(root.holder if root is not None else "", full)))
 
 
@@ -245,7 +248,7 @@ def has_variable(channel: Channel, node: int) -> bool:
 
 def _emit(channel: Channel, root: _Root) -> None:
     paths: dict[int, list[str]] = {}
-    for path, node in root.nodes.items():
+    for path, node in (*root.nodes.items(), *root.buffers.items()):
         paths.setdefault(node, []).append(f"{root.holder}.{path}" if root.holder else path)
     for node, (first, *others) in paths.items():
         channel.emit(Named(node, first, tuple(others)))

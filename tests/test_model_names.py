@@ -522,3 +522,32 @@ def test_layers_that_pytorch_copies_stand_where_the_program_asked_for_them(tmp_p
     copied = [info for info in map(timeline.info, timeline.nodes) if "layers.1" in (info.name or "")]
     assert copied
     assert not [frame.path for info in copied for frame in info.frames if frame.path.endswith("copy.py")]
+
+
+TWO_WITH_BUFFERS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.norm = nn.Linear(2, 3), nn.BatchNorm1d(3)
+        self.register_buffer("scale", torch.ones(3))
+    def forward(self, x):
+        return self.norm(self.fc(x)) * self.scale
+student, teacher = Net(), Net()
+for net in (student, teacher):
+    net(torch.ones(4, 2)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+def test_buffers_of_two_models_have_the_names_of_their_models(engine, tmp_path):
+    import gviz.engine as torch
+
+    if engine == "torch":
+        torch = pytest.importorskip("torch")
+    with gviz.record(tmp_path / "t.gviz"):
+        exec(compile(TWO_WITH_BUFFERS, "buffers.py", "exec"), {"nn": torch.nn, "torch": torch})
+    timeline = gviz.load(tmp_path / "t.gviz")
+    named = {timeline.info(node).name for node in timeline.nodes}
+    buffers = {f"{net}.{name}" for net in ("student", "teacher") for name in ("norm.running_mean", "scale")}
+    assert buffers <= named
+    assert not {"norm.running_mean", "scale"} & named

@@ -99,11 +99,11 @@ def how_to_read(program: Program) -> str:
     trace = program.output and whole(program.output) if program.as_module or not is_trace(Path(script)) else script
     if trace is None and program.as_module:
         return ""
-    words = ["gviz", "show", str(trace or script), "summary"]
+    words = ["gviz show", shell_quoting.word(str(trace or script)), "summary"]
     if trace is None:
         words += ["--engine", program.engine] if program.engine != "auto" else []
-        words += ["--", *arguments] if arguments else []
-    return f"what one iteration does, line by line: {' '.join(map(shell_quoting.word, words))}"
+        words += ["--", *map(shell_quoting.quoted, arguments)] if arguments else []
+    return f"what one iteration does, line by line: {' '.join(words)}"
 
 
 def _summary(inputs: Recordings, findings: list[RankFinding], kinds: int) -> str:

@@ -376,7 +376,10 @@ def test_a_trace_is_asked_in_code(trace):
 
 def test_a_check_that_finds_nothing_says_what_it_looked_for_and_what_it_cannot_judge():
     code, out, _ = gviz("check", "--engine", "builtin", str(HEALTHY / "clipping.py"), cwd=HERE)
-    (line,) = out.splitlines()
+    line, hint = out.splitlines()
+    assert (
+        hint == f"what one iteration does, line by line: gviz show {HEALTHY / 'clipping.py'} summary --engine builtin"
+    )
     found = re.fullmatch(r"nothing found in \d+ events \((\d+) kinds looked for; not judged: (.*)\)", line)
     assert code == 0
     assert int(found[1]) == len(findable())
