@@ -326,12 +326,17 @@ class _Reader:
             writer = nodes.created(write.node)
             if writer.kind == "op" and not writer.scope and writer.inputs:
                 target = self._base(writer.inputs[0][0])
-                if target and nodes.born(target) < self.iteration.start and nodes.created(target).kind != "op":
+                if target and self._is_lasting(target):
                     written[writer.stack, self._part(seq)].setdefault(target, seq)
         for (stack, _), leaves in written.items():
             if stack:
                 text = f"writes to {_listed(self._names([*leaves]))}"
                 yield self._stack_action(stack, min(leaves.values()), text)
+
+    def _is_lasting(self, node: int) -> bool:
+        """Return whether a tensor is a leaf from before the iteration, or one that is trained, as in the first."""
+        created = self.timeline.nodes.created(node)
+        return created.kind != "op" and (self.timeline.nodes.born(node) < self.iteration.start or created.requires_grad)
 
     def _stepping(self) -> list[tuple[int, int]]:
         """Return from where to where optimizers stepped."""
