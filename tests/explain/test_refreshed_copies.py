@@ -24,6 +24,15 @@ QUIET = {
     "        q.mul_(0.9).add_(p, alpha=0.1)",
     "an average through data": ON_COPY + "for p, q in zip(net.parameters(), average.parameters()):\n"
     "    q.data.copy_(0.9 * q.data + 0.1 * p.data)",
+    "a state that is loaded": ON_COPY + "average.load_state_dict(net.state_dict())",
+    "an earlier state that is loaded": ON_COPY
+    + "pool.append(copy.deepcopy(net.state_dict()))\naverage.load_state_dict(pool[i // 2])",
+    "an average of states that is loaded": ON_COPY + "new = net.state_dict()\n"
+    "average.load_state_dict({k: 0.9 * v + 0.1 * new[k] for k, v in average.state_dict().items()})",
+    "an average of states in place that is loaded": ON_COPY + "for k, v in net.state_dict().items():\n"
+    "    state[k].mul_(0.9).add_(v, alpha=0.1)\naverage.load_state_dict(state)",
+    "an average that is assigned": ON_COPY + "for p, q in zip(net.parameters(), average.parameters()):\n"
+    "    q.data = 0.9 * q.data + 0.1 * p.data",
     "a gradient that is replaced": "slope = torch.autograd.grad(F.mse_loss(net(x) * temperature, y), temperature)[0]\n"
     "temperature.grad = slope\nto.step()\nopt.zero_grad()\nF.mse_loss(net(x) * temperature, y).backward()\nopt.step()",
 }
@@ -32,6 +41,13 @@ SICK = {
     "        p.sub_(0.1 * p.grad)",
     "momentum by hand": "F.mse_loss(net(x), y).backward()\nwith torch.no_grad():\n"
     "    for p, v in zip(net.parameters(), speeds):\n        v.mul_(0.9).add_(p.grad)\n        p.sub_(v, alpha=0.1)",
+    "updates that are assigned": "F.mse_loss(net(x), y).backward()\nfor p in net.parameters():\n"
+    "    p.data = p.data - 0.1 * p.grad",
+    "updates that are loaded": "F.mse_loss(net(x), y).backward()\n"
+    "net.load_state_dict({k: p.detach() - 0.1 * p.grad for k, p in net.named_parameters()})",
+    "momentum that is loaded": "F.mse_loss(net(x), y).backward()\nfor p, v in zip(net.parameters(), speeds):\n"
+    "    v.mul_(0.9).add_(p.grad)\n"
+    "net.load_state_dict({k: p.detach() - 0.1 * v for (k, p), v in zip(net.named_parameters(), speeds)})",
     "a gradient that is halved": "F.mse_loss(net(x), y).backward()\nfor p in net.parameters():\n"
     "    p.grad = p.grad / 2\nopt.step()",
 }
@@ -40,6 +56,7 @@ SICK = {
 def kinds(step, engine, checks):
     text = HEAD.replace("STEP", step.replace("\n", "\n    "))
     text = text.replace("for i in", "to = torch.optim.SGD([temperature], lr=0.1)\nfor i in", 1)
+    text = text.replace("for i in", "pool, state = [], copy.deepcopy(net.state_dict())\nfor i in", 1)
     text = text.replace("for i in", "speeds = [torch.zeros_like(p) for p in net.parameters()]\nfor i in", 1)
     outcome = checks.of_text(text, engine)
     assert outcome.errors == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from gviz.events import (
@@ -13,6 +13,7 @@ from gviz.events import (
     Event,
     GradAccumulated,
     GradSet,
+    NodeCreated,
     OptimizerStarted,
     OptimizerStepped,
     StorageWritten,
@@ -20,28 +21,14 @@ from gviz.events import (
 )
 from gviz.explain.backward_passes import call_of_pass, pass_started, roots_of_pass
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import (
-    Edit,
-    after,
-    before,
-    moved,
-    removed,
-)
+from gviz.explain.edit import Edit, after, before, moved, removed
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
 from gviz.explain.iteration_words import iteration_called
-from gviz.explain.parameter_updates import (
-    Write,
-    is_unseen,
-    write_place,
-    writer_of,
-)
-from gviz.explain.program_text import (
-    receiver,
-    statement_at,
-)
+from gviz.explain.parameter_updates import Write, is_unseen, write_place, writer_of
+from gviz.explain.program_text import receiver, statement_at
 from gviz.explain.source_frames import at_text
-from gviz.explain.survey import Survey
+from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors, loses_tracking
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
@@ -87,7 +74,7 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
     holders: dict[int, int] = {}
     first: dict[int, _LeafGrad] = {}
     iterations: defaultdict[int, set[int]] = defaultdict(set)
-    written: set[int] = set()  # memory of results, not of parameters
+    written: _Writers = defaultdict(dict)  # of the memory of results, not of parameters
     of_parameters = {
         output.storage
         for record in survey.nodes.values()
@@ -97,7 +84,7 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
     for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten, DataSet):
         yield None
         if isinstance(event, StorageWritten) and event.storage not in of_parameters:
-            written.add(event.storage)
+            _keep_writer(survey, event, written)
         match event:
             case GradAccumulated(node=node, value=value) if node in survey.nodes:
                 leaf = leaves[node]
@@ -117,7 +104,7 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
                 if (
                     updated
                     and isinstance(event, StorageWritten | DataSet)
-                    and _is_refreshed(survey.timeline, updated[0], event, written)
+                    and _is_refreshed(survey, updated[0], seq, event, written)
                 ):
                     continue
                 for node, leaf in [(node, leaves[node]) for node in updated]:
@@ -144,35 +131,102 @@ def _is_replaced(timeline: Timeline, event: GradSet) -> bool:
     return False
 
 
-def _is_refreshed(timeline: Timeline, node: int, event: Write, written: Collection[int]) -> bool:
+# Writes that use no gradient: of the numbers of another model, or of an average
+# |
+# ``load_state_dict`` and ``p.data = v`` are no operations. What they read is known by its numbers: the latest tensor
+# that had those which the parameter has now. If no tensor had them, the write may be an update that is not recorded.
+
+
+_Writers = defaultdict[int, dict[int, int]]
+"""The operations that wrote to a storage, one of each line: the writer by its call stack."""
+
+
+def _keep_writer(survey: Survey, event: StorageWritten, written: _Writers) -> None:
+    if (record := survey.nodes.get(event.node)) is not None:
+        written[event.storage].setdefault(record.created.stack, event.node)
+
+
+def _is_refreshed(survey: Survey, node: int, seq: int, event: Write, written: _Writers) -> bool:
     """Return whether a write computes a leaf only from itself and other parameters, as an average of a model does.
 
-    Such a write uses no gradient. Anything else that it reads may have been computed from one, and so may a result in
-    memory that was `written` to, such as a momentum.
+    Such a write uses no gradient. Anything else that it reads may have been computed from one.
     """
-    writer = writer_of(event)
-    if is_unseen(timeline, node, writer):
+    timeline, writer = survey.timeline, writer_of(event)
+    if not is_unseen(timeline, node, writer):
+        return _uses_only_parameters(survey, node, writer, written)
+    if timeline.contexts.steps_at(seq):
         return False
+    alike = _with_numbers(survey, event.value, seq)
+    if any(survey.nodes[one].created.kind == "parameter" for one in alike):
+        return True
+    return any(_uses_only_parameters(survey, node, one, written) for one in alike[-_MOST_ALIKE:])
+
+
+def _uses_only_parameters(survey: Survey, node: int, writer: int, written: _Writers) -> bool:
+    """Return whether an operation and those before it read only a leaf, parameters, their copies and plain numbers."""
     waiting, seen = [writer], {writer}
     while waiting and len(seen) < _MOST_SOURCES:
-        for source, _ in timeline.info(waiting.pop()).created.inputs:
-            info = timeline.info(source) if source else None
-            if info is None:
+        record = survey.nodes[waiting.pop()]
+        storages = [output.storage for output in record.created.outputs]
+        writers = [one for storage in storages for one in written.get(storage, {}).values()]
+        if record.created.kind != "op" and not _is_plain(survey, record):
+            return False
+        for source in (*(source for source, _ in record.created.inputs), *writers):
+            if source not in survey.nodes:
                 return False
-            if source in seen or source == node or info.created.kind == "parameter":
-                continue
-            seen.add(source)
-            if info.created.kind == "op":
-                if any(output.storage in written for output in info.created.outputs):
-                    return False
+            if source not in seen and source != node and survey.nodes[source].created.kind != "parameter":
+                seen.add(source)
                 waiting.append(source)
-            elif dict(info.created.attrs).get("number") is not True:
-                return False
     return not waiting
 
 
-_MOST_SOURCES = 30
+def _is_plain(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a constant is a number, has one number in all elements, or those that a parameter had."""
+    if dict(record.created.attrs).get("number") is True:
+        return True
+    stats = record.value.statistics() if record.value is not None else None
+    if stats is not None and stats.min == stats.max:
+        return True
+    alike = _with_numbers(survey, record.value, record.seq) if record.value is not None else ()
+    return any(survey.nodes[one].created.kind == "parameter" for one in alike)
+
+
+def _with_numbers(survey: Survey, value: Value, before: int) -> list[int]:
+    """Return the nodes that had the numbers of a value before an event, in order."""
+    known = survey.timeline.once(_numbers_by_event, survey.end).get(_numbers(value), ())
+    return [node for seq, node in known if seq < before and node in survey.nodes]
+
+
+def _numbers_by_event(timeline: Timeline, n: int) -> dict[tuple[object, ...], list[tuple[int, int]]]:
+    """Return which nodes had which numbers, from which event on: when they were made, and after each write.
+
+    What is written to the memory of a parameter counts as the parameter.
+    """
+    found: defaultdict[tuple[object, ...], list[tuple[int, int]]] = defaultdict(list)
+    owners: dict[int, int] = {}
+    events: Iterator[tuple[int, NodeCreated | Write]] = timeline.select(
+        (NodeCreated, StorageWritten, DataSet), 1, n + 1
+    )
+    for seq, event in events:
+        value, node = event.first_value if isinstance(event, NodeCreated) else event.value, event.node
+        if isinstance(event, NodeCreated) and event.kind == "parameter":
+            owners |= {output.storage: node for output in event.outputs}
+        elif isinstance(event, StorageWritten):
+            node = owners.get(event.storage, node)
+        if value is not None and value.is_known:
+            found[_numbers(value)].append((seq, node))
+    return found
+
+
+def _numbers(value: Value) -> tuple[object, ...]:
+    """Return what is stored of the numbers of a tensor, whatever its shape is."""
+    return value.size, value.dtype, value.data, value.blob, value.stats
+
+
+_MOST_SOURCES = 60
 """The most operations of an update that are examined."""
+_MOST_ALIKE = 3
+"""The most tensors with the numbers of a write that are examined."""
 
 
 def _updated(event: Event, holders: dict[int, int]) -> Iterable[int]:
