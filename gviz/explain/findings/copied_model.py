@@ -147,10 +147,10 @@ def _is_changed(timeline: Timeline, event: Event, is_later: bool) -> bool:
     return False
 
 
-def _numbers(value: Value | None) -> tuple[object, ...] | None:
+def _numbers(value: Value | None, fewest: int = _FEWEST) -> tuple[object, ...] | None:
     """Return what is known of the numbers of a tensor; None if others may have the same, as zeros and ones do."""
     stats = value.statistics() if value is not None else None
-    if value is None or stats is None or value.size < _FEWEST or not stats.min < stats.max:
+    if value is None or stats is None or value.size < fewest or not stats.min < stats.max:
         return None
     return value.size, value.dtype, value.data, value.blob, value.stats
 
@@ -200,9 +200,9 @@ def copies_with_returned_gradient(survey: Survey) -> frozenset[int]:
     storages = {output.storage: node for node, one in known.items() for output in one.created.outputs}
     values = [(node, one.value) for node, one in known.items()]
     values += [(node, value) for _, node, value in _written(timeline, storages, survey.end)]
-    originals = {_numbers(value) for node, value in values if node in known} - {None}
+    originals = {_numbers(value, 2) for node, value in values if node in known} - {None}
     leaves = [survey.nodes[event.node] for _, event in survey.accumulated if event.node in survey.nodes]
-    stacks = {one.created.stack for one in leaves if _numbers(one.value) in originals} - {0}
+    stacks = {one.created.stack for one in leaves if _numbers(one.value, 2) in originals} - {0}
     return frozenset(one.node for one in leaves if one.created.stack in stacks)
 
 

@@ -31,7 +31,7 @@ from gviz.explain.edit import (
 )
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.copied_model import copies_with_returned_gradient
-from gviz.explain.findings.no_gradient import PARAMETER_LAST, nameless_leaf
+from gviz.explain.findings.no_gradient import PARAMETER_LAST, nameless_leaf, variables_read
 from gviz.explain.parameter_updates import (
     Steps,
     all_frozen,
@@ -49,6 +49,7 @@ from gviz.explain.program_text import (
     program_text,
     receiver,
     statement_at,
+    target_of,
     update_in_place,
 )
 from gviz.explain.source_frames import at_text, innermost
@@ -135,6 +136,13 @@ def unused_gradient(timeline: Timeline, node: int, n: int) -> Finding | None:
         return None
     if info.created.kind != "parameter" and (_is_grad_input(timeline, node, n) or _is_copy(timeline, node, steps)):
         return None
+    inputs = frozenset[int]()
+    if info.created.kind == "parameter" and not steps.idle:
+        inputs = _inputs_that_count(timeline, added, steps, n)
+        if inputs and inputs.isdisjoint(steps.parameters):
+            return None
+    if inputs:
+        return _fixed_model(timeline, info, added, steps, min(inputs & steps.parameters))
     if steps.count:
         return _not_in_optimizer(timeline, info, added, steps)
     if not _is_of_a_loop(timeline, [event for _, event in added]):
@@ -165,6 +173,58 @@ def _added(timeline: Timeline, node: int, n: int) -> list[tuple[int, GradAccumul
         elif added and isinstance(event, StorageWritten | DataSet):
             return []
     return added
+
+
+# Fixed models that serve only the gradient with respect to an input: for an attack, a picture or a latent vector
+
+
+def _inputs_that_count(
+    timeline: Timeline, added: list[tuple[int, GradAccumulated]], steps: Steps, n: int
+) -> frozenset[int]:
+    """Return the inputs whose gradients are what the passes to a parameter were for; empty if they train a model.
+
+    An input is a leaf of no model. Its gradient counts if the program reads it, or if an optimizer holds the input.
+    """
+    leaves = timeline.once(_leaves_by_pass, n)
+    found: set[int] = set()
+    for reached in {leaves[event.pass_nr] for _, event in added}:
+        inputs = {node for node in reached if _is_input_that_counts(timeline, node, steps)}
+        if not inputs or not steps.parameters.isdisjoint(reached - inputs):
+            return frozenset()
+        found |= inputs
+    return frozenset(found)
+
+
+def _leaves_by_pass(timeline: Timeline, n: int) -> dict[int, frozenset[int]]:
+    """Return to which leaves each pass by event `n` brought a gradient."""
+    leaves: defaultdict[int, set[int]] = defaultdict(set)
+    for _, event in timeline.select((GradAccumulated,), 1, n + 1):
+        leaves[event.pass_nr].add(event.node)
+    return {number: frozenset(reached) for number, reached in leaves.items()}
+
+
+def _is_input_that_counts(timeline: Timeline, node: int, steps: Steps) -> bool:
+    if node not in timeline.nodes:
+        return False
+    info = timeline.info(node)
+    at = innermost(info)
+    if info.created.kind == "parameter" and not (info.name and target_of(timeline, at) == info.name):
+        return False
+    if node in steps.parameters or (timeline.nodes.origins.gradient_of == node).any():
+        return True
+    text = (timeline.source(at.path) if at is not None else None) or ""
+    return any(name == info.name for name, _ in variables_read(text, "grad"))
+
+
+def _fixed_model(
+    timeline: Timeline, info: NodeInfo, added: list[tuple[int, GradAccumulated]], steps: Steps, trained: int
+) -> Finding:
+    """Return the finding about a parameter on the path to an input that an optimizer holds, such as a picture."""
+    text = titled("{} gets a gradient, but no optimizer has updated it", label(timeline, info.node))
+    fact, model = _other_parameters(timeline, steps, added), _model_without_optimizer(timeline, info, steps)
+    frozen = f"{model}.requires_grad_(False)" if model else "requires_grad_(False) on its model"
+    fix = f"{frozen}, if only {label(timeline, trained)} is to change; or pass its parameters to an optimizer, too"
+    return Finding("never-stepped", text, added[0][0], info.node, (fact,), fix, innermost(info), suspected=True)
 
 
 def _is_a_loss(timeline: Timeline, node: int, first: GradAccumulated) -> bool:
