@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from gviz.explain.display_names import label, label_at, titled
@@ -19,12 +20,17 @@ from gviz.explain.tracking import ancestors
 
 
 def attached_target(survey: Survey) -> Iterator[Finding]:
-    """Yield losses whose second argument requires a gradient as well."""
-    timeline = survey.timeline
+    """Yield losses whose second argument requires a gradient as well.
+
+    A distance between two results of one model, such as those of two views of a batch, has no target.
+    """
+    timeline, siamese = survey.timeline, dict[int, bool]()
     yield from _swapped(survey)
     for record in survey.ops(*LOSSES_OF_PAIRS):
         pair = list(survey.sources(record))[:2]
         if len(pair) == 2 and all(source.created.requires_grad and source.created.kind == "op" for source in pair):
+            if record.op in _DISTANCES and siamese.setdefault(record.created.stack, _are_alike(survey, *pair)):
+                continue
             target = survey.unwrapped(pair[1])
             names = label(timeline, record.node), label(timeline, target.node)
             text = titled("{} sends a gradient into its target, {}", *names)
@@ -35,6 +41,27 @@ def attached_target(survey: Survey) -> Iterator[Finding]:
             parts = (part,)
             yield Finding("attached-target", text, record.seq, target.node, parts, fix, at, suspected=True, edit=edit)
     yield from _bootstrapped_targets(survey)
+
+
+_DISTANCES = LOSSES_OF_PAIRS - {"binary_cross_entropy", "binary_cross_entropy_with_logits"}
+"""The losses that stay the same when their arguments are swapped."""
+
+
+def _are_alike(survey: Survey, one: NodeRecord, other: NodeRecord) -> bool:
+    """Return whether two nodes come from the same parameters by the same tracked operations, as calls of a model do.
+
+    A target that is computed from a result, such as ``reward + gamma * q``, has further operations, and so has the
+    prediction of a further layer.
+    """
+    made = [
+        [survey.nodes[node] for node in (record.node, *ancestors(survey.timeline, record.node)) if node in survey.nodes]
+        for record in (one, other)
+    ]
+    tracked = [[record for record in records if record.created.requires_grad] for records in made]
+    leaves = [{record.node for record in records if record.created.kind != "op"} for records in tracked]
+    operations = [Counter(record.op for record in records if record.created.kind == "op") for records in tracked]
+    has_parameters = any(survey.nodes[node].created.kind == "parameter" for node in leaves[0])
+    return has_parameters and leaves[0] == leaves[1] and operations[0] == operations[1]
 
 
 def _swapped(survey: Survey) -> Iterator[Finding]:
