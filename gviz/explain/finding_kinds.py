@@ -63,6 +63,7 @@ from gviz.explain.findings import (
     recurrent_state,
     replicas,
     restored_state,
+    reversed_list,
     running_statistics,
     running_sum,
     sample_order,
@@ -556,6 +557,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "a target in another random order than the input of the model",
         find=sample_order.other_samples,
+    ),
+    Kind(
+        "reversed-in-loop",
+        "warning",
+        "a list that is reversed each time that a loop adds to it, and not once at the end",
+        find=reversed_list.reversed_in_loops,
     ),
     Kind(
         "target-in-input",
