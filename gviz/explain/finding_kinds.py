@@ -82,6 +82,7 @@ from gviz.explain.findings import (
     train_eval_mode,
     unbounded_loss,
     unchanged_parameters,
+    unlearned_buffer,
     unread_variable,
     unused_argument,
     unused_losses,
@@ -557,6 +558,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "a target in another random order than the input of the model",
         find=sample_order.other_samples,
+    ),
+    Kind(
+        "unlearned-buffer",
+        "note",
+        "a buffer with the random numbers and the use of a parameter, which no optimizer changes",
+        find=unlearned_buffer.unlearned_buffers,
     ),
     Kind(
         "reversed-in-loop",
