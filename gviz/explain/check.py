@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -21,7 +21,7 @@ from gviz.explain.finding import Finding, whole
 from gviz.explain.finding_kinds import BY_NAME, KINDS, Kind
 from gviz.explain.findings.copied_model import parameter_copies
 from gviz.explain.grad_history import is_zero
-from gviz.explain.parameter_updates import idle_parameters, steps_by
+from gviz.explain.parameter_updates import idle_parameters, nodes_with_numbers, steps_by
 from gviz.explain.program_errors import all_failures
 from gviz.explain.program_text import line_text
 from gviz.explain.source_frames import innermost
@@ -252,6 +252,7 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
     # an optimizer of a model that was replaced since: the finding about the new model's parameters names these
     was_replaced = any(node not in stepped for node in last)
     replaced = idle if was_replaced else frozenset()
+    copied = {survey.nodes[node].created.stack for node in silent if _is_copy_of_trained(survey, node)} - {0}
     for node in silent[:MOST_EXPLAINED]:
         yield None
         finding = why(timeline, end, node, "grad")
@@ -265,6 +266,8 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
         of_old_model = finding.kind == "unused" and is_old
         is_free = is_of_other or not survey.optimized
         follows = finding.kind == "not-reached" and is_free and _is_set_from_others(survey, node)
+        if finding.kind == "not-reached" and is_of_other and _is_for_evaluation(survey, node, copied):
+            continue
         if of_old_model or follows or _is_taken_as_data(survey, finding) or _is_of_no_call(survey, finding):
             continue
         if not (untrained and is_of_other) and not is_left_out:  # else it follows others, as a target network does
@@ -322,6 +325,26 @@ def _is_never_trained(finding: Finding) -> bool:
     return finding.kind == "cut" and bool(ends) and all("no_grad" in text or "inference_mode" in text for text in ends)
 
 
+def _is_for_evaluation(survey: Survey, node: int, copied: Collection[int]) -> bool:
+    """Return whether a parameter is of a copy of the trained model, or was used only where autograd is off.
+
+    `copied` are the call stacks of such copies. A copy serves an evaluation, or is kept as it is.
+    """
+    record = survey.nodes[node]
+    users = [survey.nodes[user] for user in survey.timeline.nodes.users(node) if user in survey.nodes]
+    is_off = all(user.created.untracked in ("no_grad", "inference") for user in users)
+    return record.created.stack in copied or (bool(users) and is_off)
+
+
+def _is_copy_of_trained(survey: Survey, node: int) -> bool:
+    """Return whether a parameter without an optimizer began with different numbers that one of an optimizer had."""
+    record = survey.nodes[node]
+    stats = record.value.statistics() if record.value is not None and node not in survey.optimized else None
+    if record.value is None or stats is None or not stats.min < stats.max:
+        return False
+    return not survey.optimized.isdisjoint(nodes_with_numbers(survey.timeline, record.value, record.seq))
+
+
 def _is_written(survey: Survey, nodes: Iterable[int]) -> bool:
     """Return whether the program wrote to the memory of some leaves after the first pass, as an update by hand does."""
     known = {node for node in nodes if node in survey.nodes}
@@ -355,6 +378,9 @@ def _is_set_from_others(survey: Survey, node: int) -> bool:
             before = (timeline.event(one) for one in range(seq - 1, max(seq - _NEAR, 0), -1))
             made = (one.node for one in before if isinstance(one, NodeCreated) and one.first_value == event.value)
             source = survey.nodes.get(next(made, 0))
+        if source is None or source.node == node:  # as by load_state_dict
+            alike = nodes_with_numbers(timeline, event.value, seq) if not timeline.contexts.steps_at(seq) else ()
+            source = next((survey.nodes[one] for one in alike if one in survey.nodes and one != node), None)
         origins = {source.node, *ancestors(timeline, source.node)} if source is not None else set()
         if any(survey.nodes[one].created.kind == "parameter" for one in origins - {node} if one in survey.nodes):
             return True

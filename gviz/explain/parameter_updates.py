@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
-from gviz.events import DataSet, Event, OptimizerStarted, OptimizerStepped, StorageWritten
+from gviz.events import DataSet, Event, NodeCreated, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.events.optimizer_options import Option, option_text, options_in
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Moment, Timeline
@@ -88,6 +89,41 @@ def writer_of(write: Write) -> int:
 def is_unseen(timeline: Timeline, owner: int, writer: int) -> bool:
     """Return whether a write was not a recorded operation, for example by an optimizer of PyTorch."""
     return writer in (0, owner) or timeline.info(writer).created.kind != "op"
+
+
+# The tensors that had the numbers of a value: what a write that is no operation has copied
+
+
+def nodes_with_numbers(timeline: Timeline, value: Value, before: int) -> list[int]:
+    """Return the nodes that had the numbers of a value before an event, in order."""
+    known = timeline.once(_numbers_by_event, len(timeline)).get(_numbers_of(value), ())
+    return [node for seq, node in known if seq < before and node in timeline.nodes]
+
+
+def _numbers_by_event(timeline: Timeline, n: int) -> dict[tuple[object, ...], list[tuple[int, int]]]:
+    """Return which nodes had which numbers, from which event on: when they were made, and after each write.
+
+    What is written to the memory of a parameter counts as the parameter.
+    """
+    found: defaultdict[tuple[object, ...], list[tuple[int, int]]] = defaultdict(list)
+    owners: dict[int, int] = {}
+    events: Iterator[tuple[int, NodeCreated | Write]] = timeline.select(
+        (NodeCreated, StorageWritten, DataSet), 1, n + 1
+    )
+    for seq, event in events:
+        value, node = event.first_value if isinstance(event, NodeCreated) else event.value, event.node
+        if isinstance(event, NodeCreated) and event.kind == "parameter":
+            owners |= {output.storage: node for output in event.outputs}
+        elif isinstance(event, StorageWritten):
+            node = owners.get(event.storage, node)
+        if value is not None and value.is_known:
+            found[_numbers_of(value)].append((seq, node))
+    return found
+
+
+def _numbers_of(value: Value) -> tuple[object, ...]:
+    """Return what is stored of the numbers of a tensor, whatever its shape is."""
+    return value.size, value.dtype, value.data, value.blob, value.stats
 
 
 def step_of(timeline: Timeline, node: int, seq: int) -> OptimizerStarted | OptimizerStepped | None:

@@ -1,4 +1,4 @@
-"""Gradients that stay where no step uses them: of an averaged copy, and those that the program replaces."""
+"""Copies of a model that no optimizer holds: their gradients stay unused, or they need none."""
 
 import pytest
 
@@ -9,7 +9,7 @@ F = nn.functional
 torch.manual_seed(0)
 net = nn.Linear(3, 2)
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
-average = copy.deepcopy(net)
+average, twin = copy.deepcopy(net), nn.Linear(3, 2)
 temperature = torch.ones(1, requires_grad=True)
 for i in range(4):
     x, y = torch.randn(5, 3), torch.randn(5, 2)
@@ -73,3 +73,24 @@ def test_a_gradient_that_no_step_uses_may_stay(name, engine, checks):
 @pytest.mark.parametrize("name", SICK)
 def test_a_gradient_that_a_step_uses_again_is_found(name, engine, checks):
     assert "not-cleared" in kinds(SICK[name], engine, checks)
+
+
+VALIDATE = "print(F.mse_loss(checked(x), y).item())"
+FOR_EVALUATION = {
+    "a copy": TRAIN + "checked = copy.deepcopy(net).eval()\n" + VALIDATE,
+    "a copy without gradients": TRAIN + f"checked = copy.deepcopy(net)\nwith torch.no_grad():\n    {VALIDATE}",
+    "snapshots": TRAIN + "pool.append(copy.deepcopy(net))\nprint(sum(one(x) for one in pool).sum().item())",
+    "a state that is loaded": TRAIN + f"average.load_state_dict(net.state_dict())\nchecked = average\n{VALIDATE}",
+    "another model without gradients": TRAIN + f"checked = twin\nwith torch.no_grad():\n    {VALIDATE}",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", FOR_EVALUATION)
+def test_a_copy_for_the_evaluation_needs_no_gradient(name, engine, checks):
+    assert "not-reached" not in kinds(FOR_EVALUATION[name], engine, checks)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_part_that_is_no_copy_needs_one(engine, checks):
+    assert "not-reached" in kinds(f"checked = twin\n{VALIDATE}\n" + TRAIN, engine, checks)

@@ -13,7 +13,6 @@ from gviz.events import (
     Event,
     GradAccumulated,
     GradSet,
-    NodeCreated,
     OptimizerStarted,
     OptimizerStepped,
     StorageWritten,
@@ -25,7 +24,7 @@ from gviz.explain.edit import Edit, after, before, moved, removed
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
 from gviz.explain.iteration_words import iteration_called
-from gviz.explain.parameter_updates import Write, is_unseen, write_place, writer_of
+from gviz.explain.parameter_updates import Write, is_unseen, nodes_with_numbers, write_place, writer_of
 from gviz.explain.program_text import receiver, statement_at
 from gviz.explain.source_frames import at_text
 from gviz.explain.survey import NodeRecord, Survey
@@ -156,7 +155,7 @@ def _is_refreshed(survey: Survey, node: int, seq: int, event: Write, written: _W
         return _uses_only_parameters(survey, node, writer, written)
     if timeline.contexts.steps_at(seq):
         return False
-    alike = _with_numbers(survey, event.value, seq)
+    alike = nodes_with_numbers(timeline, event.value, seq)
     if any(survey.nodes[one].created.kind == "parameter" for one in alike):
         return True
     return any(_uses_only_parameters(survey, node, one, written) for one in alike[-_MOST_ALIKE:])
@@ -187,40 +186,8 @@ def _is_plain(survey: Survey, record: NodeRecord) -> bool:
     stats = record.value.statistics() if record.value is not None else None
     if stats is not None and stats.min == stats.max:
         return True
-    alike = _with_numbers(survey, record.value, record.seq) if record.value is not None else ()
+    alike = nodes_with_numbers(survey.timeline, record.value, record.seq) if record.value is not None else ()
     return any(survey.nodes[one].created.kind == "parameter" for one in alike)
-
-
-def _with_numbers(survey: Survey, value: Value, before: int) -> list[int]:
-    """Return the nodes that had the numbers of a value before an event, in order."""
-    known = survey.timeline.once(_numbers_by_event, survey.end).get(_numbers(value), ())
-    return [node for seq, node in known if seq < before and node in survey.nodes]
-
-
-def _numbers_by_event(timeline: Timeline, n: int) -> dict[tuple[object, ...], list[tuple[int, int]]]:
-    """Return which nodes had which numbers, from which event on: when they were made, and after each write.
-
-    What is written to the memory of a parameter counts as the parameter.
-    """
-    found: defaultdict[tuple[object, ...], list[tuple[int, int]]] = defaultdict(list)
-    owners: dict[int, int] = {}
-    events: Iterator[tuple[int, NodeCreated | Write]] = timeline.select(
-        (NodeCreated, StorageWritten, DataSet), 1, n + 1
-    )
-    for seq, event in events:
-        value, node = event.first_value if isinstance(event, NodeCreated) else event.value, event.node
-        if isinstance(event, NodeCreated) and event.kind == "parameter":
-            owners |= {output.storage: node for output in event.outputs}
-        elif isinstance(event, StorageWritten):
-            node = owners.get(event.storage, node)
-        if value is not None and value.is_known:
-            found[_numbers(value)].append((seq, node))
-    return found
-
-
-def _numbers(value: Value) -> tuple[object, ...]:
-    """Return what is stored of the numbers of a tensor, whatever its shape is."""
-    return value.size, value.dtype, value.data, value.blob, value.stats
 
 
 _MOST_SOURCES = 60
