@@ -266,7 +266,9 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
         of_old_model = finding.kind == "unused" and is_old
         is_free = is_of_other or not survey.optimized
         follows = finding.kind == "not-reached" and is_free and _is_set_from_others(survey, node)
-        if finding.kind == "not-reached" and is_of_other and _is_for_evaluation(survey, node, copied):
+        is_not_for_loss = [part.kind for part in finding.parts] == ["used", "dropped"]  # only features before it are
+        is_not_for_loss = is_not_for_loss or _is_for_evaluation(survey, node, copied)
+        if finding.kind == "not-reached" and is_of_other and is_not_for_loss:
             continue
         if of_old_model or follows or _is_taken_as_data(survey, finding) or _is_of_no_call(survey, finding):
             continue

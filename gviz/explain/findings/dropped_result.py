@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gviz.events import OptimizerStepped, ScopeEntered
@@ -112,12 +112,44 @@ def dropped_module_call(question: Question, users: Sequence[int]) -> Finding | N
     while followed := timeline.nodes.users(last):
         last = followed[-1]
     part = Finding("dropped", f"nothing uses {label_at(timeline, last)}", timeline.nodes.born(last), last, at=call.at)
+    if (taken := _taken_inside(timeline, last)) is not None:
+        node, user = taken
+        text = titled(
+            f"{{}} got no gradient: only what comes before it in {whole} is used", label(timeline, question.node)
+        )
+        used = f"{label_at(timeline, user)} uses {label_at(timeline, node)}, which was taken inside the call"
+        parts = (Finding("used", used, timeline.nodes.born(user), user), part)
+        fix = "leave its layer out, if only these are wanted; or use the result of the call, too"
+        return Finding("not-reached", text, 0, question.node, parts, fix, call.at, suspected=True)
     fix, edit = "keep its result, or leave the call out", None
     is_like = call.variable and _replaces(question, last, call.variable)
     if is_like and all(_returns_a_tensor(timeline, kind) for kind in _modules_called(timeline, last, call)):
         assigned = f"{call.variable} = {call.whole}"
         fix, edit = f"keep its result: {clipped(assigned, 80)}", statement_instead(timeline, call.at, assigned)
     return Finding("not-reached", text, 0, question.node, (part,), fix, call.at, edit=edit)
+
+
+def _taken_inside(timeline: Timeline, result: int) -> tuple[int, int] | None:
+    """Return what an operation outside of a call of a module uses from inside of it, as a hook takes it, and this one.
+
+    The call made a result that nothing uses.
+    """
+    scopes = {event.scope: event for _, event in timeline.select((ScopeEntered,))}
+    own = _outermost(scopes, timeline.info(result).created.scope)
+    for node in ancestors(timeline, result) if own else ():
+        if _outermost(scopes, timeline.info(node).created.scope) != own:
+            continue
+        for user in timeline.nodes.users(node):
+            if _outermost(scopes, timeline.info(user).created.scope) != own:
+                return node, user
+    return None
+
+
+def _outermost(scopes: Mapping[int, ScopeEntered], scope: int) -> int:
+    """Return the outermost module call around a module call; 0 outside of modules."""
+    while scope in scopes and scopes[scope].parent in scopes:
+        scope = scopes[scope].parent
+    return scope if scope in scopes else 0
 
 
 def _replaces(question: Question, result: int, variable: str) -> bool:

@@ -10,15 +10,15 @@ rule: `gviz.trace.masked_infinities`.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from math import isinf
 
+from gviz.events import GradSet, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.computation import computation
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import MASKING, SAME_NUMBERS, SOFTMAXES
-from gviz.explain.program_text import (
-    called_function,
-)
+from gviz.explain.program_text import called_function, called_name, statement_at
 from gviz.explain.source_frames import innermost
 from gviz.explain.survey import Survey
 from gviz.trace.graph_state import NodeInfo
@@ -33,11 +33,15 @@ def is_harmless(survey: Survey, stopped: Finding) -> bool:
     not filled yet may hold any number. A norm times the limit inf makes nothing.
     """
     timeline = survey.timeline
+    if _is_overwritten_grad(timeline, stopped):
+        return True
     created = timeline.info(stopped.node).created if stopped.node else None
     if created is not None and created.kind == "constant":
         return called_function(timeline, innermost(timeline.info(stopped.node))) in _NOT_FILLED
     if created is None or created.kind != "op" or created.requires_grad:
         return False
+    if timeline.info(stopped.node).op.base_name in _NOT_FILLED and _is_filled_later(survey, stopped.node):
+        return True
     if any("nan" in bad_text(output.value) for output in created.outputs):
         return False
     if _is_given_inf(timeline, stopped.node):
@@ -48,6 +52,49 @@ def is_harmless(survey: Survey, stopped: Finding) -> bool:
         or (op == "log" and goes_into_softmax(timeline, stopped.node))
         or any(_is_replaced(timeline, timeline.info(user)) for user in timeline.nodes.users(stopped.node))
     )
+
+
+def _is_overwritten_grad(timeline: Timeline, stopped: Finding) -> bool:
+    """Return whether a bad ``.grad`` is memory that is not filled yet, and is filled before anything uses it."""
+    event = timeline.event(stopped.event) if stopped.event else None
+    frames = timeline.stack(event.stack) if isinstance(event, GradSet) and event.how == "assigned" else ()
+    source = statement_at(timeline, frames[0]) if frames else None
+    if source is None or not any(called_name(call) in _NOT_FILLED for call in source[1].parts(ast.Call)):
+        return False
+    readers = timeline.nodes.origins.gradient_of == stopped.node
+    read = [timeline.nodes[place] for place in readers.nonzero()[0].tolist()]
+    for seq, later in timeline.select((GradSet, OptimizerStarted, OptimizerStepped), stopped.event + 1):
+        if isinstance(later, GradSet) and later.node != stopped.node:
+            continue
+        used = (user for node in read for user in timeline.nodes.users(node) if timeline.nodes.born(user) < seq)
+        is_filled = isinstance(later, GradSet) and not bad_text(later.value)
+        return is_filled and all(timeline.info(user).op.base_name in _FILLING for user in used)
+    return False
+
+
+def _is_filled_later(survey: Survey, node: int) -> bool:
+    """Return whether the program fills memory with good numbers before it reads it."""
+    timeline = survey.timeline
+    storages = {output.storage for output in timeline.info(node).created.outputs}
+    born = timeline.nodes.born(node)
+    for seq, event in survey.select(StorageWritten):
+        if isinstance(event, StorageWritten) and seq > born and event.storage in storages and not bad_text(event.value):
+            waiting, seen = [node], {node}
+            while waiting:
+                for user in timeline.nodes.users(waiting.pop()):
+                    name = timeline.info(user).op.base_name
+                    if user in seen or timeline.nodes.born(user) > seq or name in _FILLING:
+                        continue
+                    if name not in SAME_NUMBERS:
+                        return False
+                    seen.add(user)
+                    waiting.append(user)
+            return True
+    return False
+
+
+_FILLING = {"copy_", "copy", "fill_", "zero_", "setitem", "index_put_", "normal_", "uniform_"}
+"""Operations that write to memory without reading it."""
 
 
 def _is_used_in_training(timeline: Timeline, node: int) -> bool:
