@@ -41,6 +41,7 @@ from gviz.explain.findings import (
     in_place_gradient,
     inverted_attention_mask,
     kept_graphs,
+    label_smoothing,
     learning_rate,
     loaded_state,
     log_scale,
@@ -558,6 +559,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "a target in another random order than the input of the model",
         find=sample_order.other_samples,
+    ),
+    Kind(
+        "label-smoothing",
+        "note",
+        "smoothed targets that get 1/N for each class, and not eps/N",
+        find=label_smoothing.share_of_one,
     ),
     Kind(
         "unlearned-buffer",
