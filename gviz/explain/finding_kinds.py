@@ -58,6 +58,7 @@ from gviz.explain.findings import (
     noise_target,
     opposed_passes,
     optimizer_step,
+    overwritten_setting,
     padding_row,
     prediction_range,
     recurrent_output,
@@ -565,6 +566,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "smoothed targets that get 1/N for each class, and not eps/N",
         find=label_smoothing.share_of_one,
+    ),
+    Kind(
+        "overwritten-setting",
+        "note",
+        "a setting that its own warm-up overwrites, so that each step starts from the last result",
+        find=overwritten_setting.overwritten_settings,
     ),
     Kind(
         "unlearned-buffer",

@@ -34,7 +34,7 @@ _ROOM = 40
 
 def share_of_one(survey: Survey) -> Iterator[Finding | None]:
     """Yield the lines that make smoothed targets whose wrong classes have 1/N: each line once."""
-    timeline, seen = survey.timeline, set[int]()
+    seen = set[int]()
     for record in survey.ops(*_SMOOTHING):
         created = record.created
         if created.stack in seen or created.requires_grad or len(record.shape) < 2:
