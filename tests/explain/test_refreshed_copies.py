@@ -37,6 +37,8 @@ QUIET = {
     "temperature.grad = slope\nto.step()\nopt.zero_grad()\nF.mse_loss(net(x) * temperature, y).backward()\nopt.step()",
 }
 SICK = {
+    "updates by a constant gradient": "net(x).sum().backward()\nwith torch.no_grad():\n"
+    "    net.bias.sub_(0.1 * net.bias.grad)",
     "updates by hand": "F.mse_loss(net(x), y).backward()\nwith torch.no_grad():\n    for p in net.parameters():\n"
     "        p.sub_(0.1 * p.grad)",
     "momentum by hand": "F.mse_loss(net(x), y).backward()\nwith torch.no_grad():\n"
