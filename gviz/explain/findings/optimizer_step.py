@@ -8,14 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gviz.events import (
-    DataSet,
-    GradAccumulated,
-    GradCaptured,
-    GradSet,
-    OptimizerStepped,
-    StorageWritten,
-)
+from gviz.events import DataSet, GradAccumulated, GradCaptured, GradSet, OptimizerStepped, StorageWritten
 from gviz.explain.backward_passes import call_of_pass, pass_started
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import (
@@ -32,14 +25,7 @@ from gviz.explain.edit import (
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.copied_model import copies_with_returned_gradient
 from gviz.explain.findings.no_gradient import PARAMETER_LAST, nameless_leaf, variables_read
-from gviz.explain.parameter_updates import (
-    Steps,
-    all_frozen,
-    options_of,
-    step_of,
-    steps_by,
-    why_nothing,
-)
+from gviz.explain.parameter_updates import Steps, all_frozen, options_of, step_of, steps_by, why_nothing
 from gviz.explain.program_text import (
     assignment,
     called_name,
