@@ -225,3 +225,16 @@ def test_a_call_whose_grad_holds_other_passes_shows_only_what_it_adds():
         boxes = scene(structure(timeline, each, options), timeline, timeline.at(end)).boxes
         rows = [row for box in boxes if box.role == "module" for row in box.rows]
         assert [row.text for row in rows if row.label == ".grad"] == [total]
+
+
+def test_a_result_that_became_a_leaf_shows_its_grad_in_one_line():
+    def program():
+        w = (torch.ones(2, 2) * 0.3).requires_grad_()
+        (w * w).sum().backward()
+
+    timeline = timeline_of(program)
+    drawn = scene(
+        structure(timeline, timeline.iterations[0], Options(density="brief")), timeline, timeline.at(len(timeline))
+    )
+    (rows,) = [box.rows for box in drawn.boxes if box.title.startswith("w")]
+    assert rows[-1].text == "|g| 1.2"

@@ -365,11 +365,11 @@ def _brief_gradient(place: Outline, info: NodeInfo, state: NodeState, room: int,
 
     Once the pass has added to a leaf, return its ``.grad``.
     """
-    if info.created.untracked and info.created.kind == "op":
+    leaf, output = place.role in ("leaf", "parameter") or info.created.kind != "op", state.outputs[0]
+    if info.created.untracked and not leaf:
         return Row(untracked_word(info.created.untracked), "muted", shares_line=True)
-    if not info.created.requires_grad or place.role == "constant":
+    if place.role == "constant" or not (leaf or info.created.requires_grad):
         return None
-    leaf, output = info.created.kind != "op", state.outputs[0]
     word = "in" if leaf else "grad"
     if flowing := now.flowing(info.node, room):
         return Row(flowing, "sum", word, shares_line=True)
