@@ -11,6 +11,7 @@ from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.edge_content import SYMBOL
 from gviz.render.boxes.edges import CONTRACTED
 from gviz.render.boxes.node_rows import HOOK
+from gviz.render.boxes.part_gradients import EACH, NO_BAR
 from gviz.render.boxes.state_words import SHOWN
 from gviz.render.boxes.tensor_pictures import NO_SHADES
 from gviz.render.scene import Scene
@@ -113,12 +114,21 @@ def seen(scene: Scene) -> Seen:
                 HOOK if edge.hooks else edge.kind,
             )
         ),
-        rows=frozenset({*pictured, *(row.label for row in rows), *(row.style for row in rows)}),
+        rows=frozenset({*pictured, *_barred(rows), *(row.label for row in rows), *(row.style for row in rows)}),
         layers=frozenset(
             box.op for box in boxes for _, title in box.enclosing_modules[-1:] if title.endswith("Linear")
         ),
         text=" ".join([*(edge.formula for edge in there if labelled), *(row.text for row in rows if not row.grid)]),
     )
+
+
+def _barred(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield ``steps`` if a row has the gradients of steps as bars, and ``gaps`` if a part has no bar."""
+    for row in rows:
+        if row.label.startswith(f"|{SYMBOL}"):
+            yield "steps"
+        if (row.label == EACH or row.label.startswith(f"|{SYMBOL}")) and NO_BAR in row.text:
+            yield "gaps"
 
 
 SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
@@ -141,7 +151,15 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: "now" in seen.lines, "thickest arrow: by this event"),
     (lambda seen: HOOK in seen.lines, f"circle on an arrow, {HOOK}: a hook of the program changed this gradient"),
     (lambda seen: SYMBOL in seen.text, f"{SYMBOL}h: gradient of the result L with respect to h"),
-    (lambda seen: "each" in seen.rows, "each: the gradient of each equal part, with the least and the greatest length"),
+    (
+        lambda seen: EACH in seen.rows,
+        f"{EACH}: the gradient of each equal part, with the least and the greatest length",
+    ),
+    (
+        lambda seen: "steps" in seen.rows,
+        f"|{SYMBOL}h| ▁▃▆: the norm of that gradient at each step, with the least and the greatest",
+    ),
+    (lambda seen: "gaps" in seen.rows, f"{NO_BAR} among bars: no gradient has come to this part"),
     (lambda seen: CONTRACTED in seen.lines, "line with …: leads through nodes that are left out"),
     (lambda seen: "bars" in seen.rows, "bars: how many numbers, from the smallest to the largest"),
     (lambda seen: "heat" in seen.rows, HEAT),

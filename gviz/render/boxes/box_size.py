@@ -29,6 +29,7 @@ from gviz.render.boxes.detail_rows import cut_text, cuts, detail_count, detail_w
 from gviz.render.boxes.edges import box_key, chip_key
 from gviz.render.boxes.fold import Group, ModuleCall, Preparation
 from gviz.render.boxes.graph_options import Options
+from gviz.render.boxes.part_gradients import BRIEF_BARS, bars_width, part_parameters, step_results
 from gviz.render.boxes.tensor_pictures import CELL, DIGITS, THUMBNAIL_LINES
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
@@ -129,19 +130,28 @@ class Rooms:
             return Outline(key, last.node, role, text, cell_len(text), 1, group=group)
         if group.preparation is not None:
             return self._data(key, last, text, group, group.preparation)
+        bars = self._bars(group)
         makes = group.call.path != OPTIMIZER  # an optimizer changes parameters and makes no tensor
         if self.options.density == "brief":
             wide = brief_module_width(text, last.created.first_value, makes=makes) + 4 * self.options.graph_filter.calls
-            return Outline(key, last.node, role, text, wide, 2, group=group)
+            wide = max(wide, bars_width(bars, BRIEF_BARS) if bars else 0)
+            return Outline(key, last.node, role, text, wide, 2 + bool(bars), group=group)
         grads = self.backward and bool(group.parameters)
         width = max(cell_len(text) + STATUS_ROOM, self._value_width(last, "op"), 30)
         gives = value_lines(last.created.first_value, self.options) if makes else 0
         receives = gives if group.call.is_source_call and last.created.requires_grad else 0
         adds = grads and group.call.of > 1
-        bars = grads and group.repeat is not None and len(group.repeat.modules) > 1
-        height = 1 + has_contents(group, self.options) + gives + receives + grads + adds + bars
+        width = max(width, bars_width(bars) if bars else 0)
+        height = 1 + has_contents(group, self.options) + gives + receives + grads + adds + bool(bars)
         width, height = self._with_cost(width, height, last.node, group)
         return Outline(key, last.node, role, text, width, height, group=group)
+
+    def _bars(self, group: Group) -> int:
+        """Return the number of equal parts whose gradients a box shows as bars; 0 if it shows none."""
+        once = self.timeline.once
+        if not self.backward or group.repeat is None or not (once(part_parameters, group) or once(step_results, group)):
+            return 0
+        return group.repeat.count
 
     def _data(self, key: str, last: NodeInfo, text: str, group: Group, data: Preparation) -> Outline:
         """Return the outline of data preparation: its number of operations, and the data that enters the graph."""

@@ -14,7 +14,7 @@ from gviz.render.boxes.box_size import LEAF_NUMBER
 from gviz.render.boxes.edges import Link, LinkKind
 from gviz.render.boxes.node_rows import HOOK, NORM, Now, hook_names
 from gviz.render.boxes.tensor_pictures import DIGITS, Numbers, grid
-from gviz.trace.graph_state import Contribution
+from gviz.trace.graph_state import Contribution, NodeInfo
 from gviz.values.plain_text import shown
 from gviz.values.value import Value
 from gviz.values.value_text import share
@@ -115,7 +115,7 @@ def _gradient(link: Link, now: Now) -> Edge:
         label,
         states,
         numbers,
-        symbol=_symbol(link, now),
+        symbol=gradient_symbol(now.timeline.info(link.node)),
         whole=state is not None and state.outputs[link.output_nr].expected == 1 and not effects,
     )
     if not now.options.marks:
@@ -128,9 +128,8 @@ def hook_words(effect: HookEffect, now: Now) -> str:
     return f"{effect.words(now.timeline)}{effect.registered(now.timeline)}"
 
 
-def _symbol(link: Link, now: Now) -> str:
-    """Return ``∂L/∂h`` for the gradient of an output that has a short name, and else an empty text."""
-    info = now.timeline.info(link.node)
+def gradient_symbol(info: NodeInfo) -> str:
+    """Return ``∂L/∂h`` for the gradient of a result that has a short name, and else an empty text."""
     name = info.name if cell_len(info.name) <= LONGEST_SYMBOL else info.name.rpartition(".")[2]
     if not name or cell_len(name) > LONGEST_SYMBOL or info.returned > 1:
         return ""

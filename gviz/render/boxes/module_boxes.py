@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from math import hypot, inf, isfinite, log, nan
+from math import hypot, inf, isfinite, nan
 
 from msgspec.structs import replace as replace_struct
 
@@ -27,8 +27,18 @@ from gviz.render.boxes.box_size import (
     tensor_room,
 )
 from gviz.render.boxes.detail_rows import cut_text, cuts
-from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, Preparation, Repeat, shared
+from gviz.render.boxes.edge_content import gradient_symbol
+from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, Preparation, shared
 from gviz.render.boxes.node_rows import HOOK, LONGEST_HOOK, Now, as_grid, fitting_rows, hook_names
+from gviz.render.boxes.part_gradients import (
+    BRIEF_BARS,
+    EACH,
+    MOST_BARS,
+    bars,
+    parameter_uses,
+    part_parameters,
+    step_results,
+)
 from gviz.render.boxes.state_words import State, cut_word, has_no_gradient, state_word
 from gviz.render.boxes.tensor_pictures import DIGITS
 from gviz.trace.graph_state import OPTIMIZER, NodeInfo, NodeState
@@ -69,9 +79,10 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
         rows = rows[1:]
     if group.call.of > 1:
         rows.append(_adds(group, now))
-    rows.append(_gradient(group, now))
-    if group.repeat is not None and len(group.repeat.modules) > 1:
-        rows.append(_bars(group.repeat, group, now))
+    if group.parameters:
+        rows.append(_gradient(group, now))
+    if (each := _bars(group, now)) is not None:
+        rows.append(each)
     return fitting_rows(rows, place, now)
 
 
@@ -172,39 +183,27 @@ def _arriving(place: Outline, state: NodeState | None, now: Now) -> Iterator[Row
         yield as_grid(Row(grad(incoming, place.width - 6, DIGITS), style, "grad"), incoming, created.first_value, now)
 
 
-BARS = "▁▂▃▄▅▆▇█"
-MOST_BARS = 24
+def _bars(group: Group, now: Now, most_bars: int = MOST_BARS) -> Row | None:
+    """Return the gradients of equal parts as a row of bars, with their least and greatest norm; None for no parts.
+
+    The row of the steps of a loop is labelled ``|∂L/∂h|``, as the line of that gradient is.
+    """
+    if parameters := now.timeline.once(part_parameters, group):
+        label, norms = EACH, [gradient_norm(nodes, now.states) for nodes in parameters]
+    elif results := now.timeline.once(step_results, group):
+        symbols = {gradient_symbol(now.timeline.info(node)) for node, _ in results}
+        symbol = symbols.pop() if len(symbols) == 1 else ""
+        label, norms = f"|{symbol}|" if symbol else EACH, [_incoming_norm(*result, now) for result in results]
+    else:
+        return None
+    text = bars(norms, most_bars)
+    return Row(text, "grad", label) if text else Row(NO_VALUE, "muted", label)
 
 
-def _bars(repeat: Repeat, group: Group, now: Now) -> Row:
-    """Return the gradients of equal parts as a row of bars, with their least and greatest norm."""
-    own = {node: at for at, nodes in enumerate(repeat.members) for node in nodes}
-    parameters: list[list[int]] = [[] for _ in repeat.members]
-    for source, user, _ in now.timeline.once(_uses, group):
-        if source not in parameters[own[user]]:
-            parameters[own[user]].append(source)
-    lengths = [gradient_norm(nodes, now.states) for nodes in parameters]
-    known = [length for length in lengths if length is not None and isfinite(length)]
-    if len(known) < 2:
-        return Row(NO_VALUE, "muted", "each")
-    step = -(-len(lengths) // MOST_BARS)
-    some = [length if length is not None and isfinite(length) else 0.0 for length in lengths[::step]]
-    least, most = min(known), max(known)
-    bars = "".join(BARS[_height(length, least, most)] for length in some)
-    return Row(f"{bars}  {number(least, 3)} .. {number(most, 3)}", "grad", "each")
-
-
-def _height(length: float, least: float, most: float) -> int:
-    """Return the bar of a norm, on a logarithmic scale where norms differ by orders of magnitude."""
-    if length <= 0 or most <= 0:
-        return 0
-    span = most / least if least > 0 else 0.0
-    part = log(length / least) / log(span) if span > ORDERS else length / most
-    return min(round(part * (len(BARS) - 1)), len(BARS) - 1)
-
-
-ORDERS = 30.0
-"""The ratio of norms from which a linear scale is too coarse for the bars."""
+def _incoming_norm(node: int, output_nr: int, now: Now) -> float | None:
+    state = now.states.get(node)
+    incoming = state.outputs[output_nr].incoming if state is not None and output_nr < len(state.outputs) else None
+    return _length(incoming) if incoming is not None else None
 
 
 def gradient_norm(nodes: Iterable[int], states: Mapping[int, NodeState | None]) -> float | None:
@@ -269,10 +268,12 @@ def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> t
         ]
         return (replace(_gives(place, state, most), label=""), *right[:1])
     gradient = _brief_gradient(group, now)
+    each = _bars(group, now, BRIEF_BARS) if place.height > 2 else None
+    below = [replace(each, is_left=True)] if each is not None else []
     if gradient is None:
-        return (replace(_gives(place, state, most), is_left=True),)
+        return (replace(_gives(place, state, most), is_left=True), *below)
     room = place.width - BRIEF_GAP - gradient.characters - len("gives ")
-    return _gives(place, state, min(room, most)), gradient
+    return _gives(place, state, min(room, most)), gradient, *below
 
 
 def _brief_gradient(group: Group, now: Now) -> Row | None:
@@ -288,8 +289,10 @@ def _brief_gradient(group: Group, now: Now) -> Row | None:
 
 
 def _calls(group: Group) -> int:
-    """Return how often the graph calls the module of a group."""
-    return group.repeat.of if group.repeat is not None else group.call.of
+    """Return how often the graph calls the module of a group; 1 if the group has all of its calls."""
+    if group.repeat is None:
+        return group.call.of
+    return group.repeat.of if group.repeat.of > group.repeat.count else 1
 
 
 def _holds_older(group: Group, now: Now) -> bool:
@@ -333,7 +336,7 @@ def _gives(place: Outline, state: NodeState | None, room: int = 0) -> Row:
 def _adds(group: Group, now: Now) -> Row:
     """Return the row of the gradient that this call sent to the parameters in the latest pass that reached them."""
     sent: dict[int, list[Value]] = {}
-    for source, user, slot in now.timeline.once(_uses, group):
+    for source, user, slot in now.timeline.once(parameter_uses, group):
         part = now.contribution(source, 0, user, slot)
         if part is not None:
             sent.setdefault(source, []).append(part.value)
@@ -342,17 +345,6 @@ def _adds(group: Group, now: Now) -> Row:
     if not known:
         return Row(NO_VALUE, "muted", "adds")
     return Row(f"|g| {number(hypot(*known), 3)}", "sum", "adds")
-
-
-def _uses(timeline: Timeline, group: Group) -> tuple[tuple[int, int, int], ...]:
-    """Return where the nodes of a call use its parameters: parameter, user and input."""
-    parameters = frozenset(group.parameters)
-    inputs = (
-        (source, user, slot)
-        for user in group.inner
-        for slot, (source, _) in enumerate(timeline.info(user).created.inputs)
-    )
-    return tuple([use for use in inputs if use[0] in parameters])
 
 
 def _length_of_sum(parts: Sequence[Value]) -> float | None:
