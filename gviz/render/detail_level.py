@@ -24,13 +24,24 @@ from math import inf
 
 from gviz.errors import GvizError
 from gviz.render.boxes.box_size import named_by_model
-from gviz.render.boxes.collapsed_parts import DATA_COLLAPSED, MORE, CollapsedParts, summary
+from gviz.render.boxes.collapsed_parts import DATA_COLLAPSED, MORE, OR, CollapsedParts, expand_option, summary
 from gviz.render.boxes.data_preparation import FEWEST_IN_PICTURES
-from gviz.render.boxes.fold import CallGraph, Closed, Filter, closed_below, fitting_calls, fold, graph_of, named_calls
+from gviz.render.boxes.fold import (
+    CallGraph,
+    Closed,
+    Filter,
+    ModuleCall,
+    closed_below,
+    fitting_calls,
+    fold,
+    graph_of,
+    named_calls,
+)
 from gviz.render.boxes.function_calls import has_public_names, with_calls, with_level
 from gviz.render.boxes.graph_options import Density, Level, Options
 from gviz.render.boxes.graph_structure import Structure, structure
 from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informative
+from gviz.render.boxes.repeats import is_repeat_named
 from gviz.render.boxes.selection import shown_nodes
 from gviz.render.figure import as_figure
 from gviz.render.graphviz.dot import Manner, digraph
@@ -111,7 +122,7 @@ def with_collapsed_data(timeline: Timeline, iteration: Iteration, words: Options
     if not data:
         return words
     view = GraphView(graph_filter, len(folded.shown) + len(folded.groups), data=data)
-    text = f"{summary(view, len(infos), DATA_COLLAPSED)}{MORE}--expand {data[0]}, --level nodes"
+    text = f"{summary(view, len(infos), DATA_COLLAPSED)}{MORE}{expand_option(data[0])}{OR}--level nodes"
     return replace(words, graph_filter=graph_filter, remark=text)
 
 
@@ -150,6 +161,8 @@ class _Views:
         in_boxes = {node for group in fold(self.nodes, self.base).groups for node in group.nodes}
         self.is_public = has_public_names(timeline, (info for node, info in infos.items() if node not in in_boxes))
         self.calls = with_calls(timeline, self.nodes, infos)
+        if request.expand:
+            self.base = replace(self.base, unfolded=request.expand)
         self._views = GraphViews(self.nodes, self.calls, infos, self.base)
 
     def requested(self) -> Options:
@@ -172,12 +185,32 @@ class _Views:
         """Return the calls to expand, and the modules around them."""
         if not self._request.expand:
             return frozenset()
-        named = named_calls(self.nodes, self._request.expand)
+        named = fitting_calls(self.nodes, self._request.expand)
+        if not named:
+            folds = self._repeats()
+            if not any(is_repeat_named(call, title, self._request.expand) for call, title in folds.items()):
+                named = named_calls(self.nodes, self._request.expand, also=[*folds.values()])
         chains = {*graph.calls.values()}
         around = {
             one.scope for chain in chains for at, call in enumerate(chain) if call.scope in named for one in chain[:at]
         }
         return named | around
+
+    def _repeats(self) -> dict[ModuleCall, str]:
+        """Return the calls around equal parts that could be one box, and their titles."""
+        closed = self._closed(1 if self._request.depth is None else self._request.depth)
+        whole = replace(self.base, closed=closed, calls=True, repeats=True, unfolded=())
+        graphs = [
+            with_level(self._timeline, self.nodes, self.infos, replace(whole, data=0, sample=sample))[0]
+            for sample in (False, True)
+        ]
+        return {
+            call: graph.repeats[call.scope].title
+            for graph in graphs
+            for chain in {*graph.calls.values()}
+            for call in chain
+            if call.scope in graph.repeats
+        }
 
     def all(self) -> Iterator[_View]:
         """Yield every way to draw, beginning with the one that shows every node."""

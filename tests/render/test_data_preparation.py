@@ -309,7 +309,7 @@ def test_a_picture_has_one_box_for_three_operations_on_data_and_says_how_to_see_
     assert [row.text for row in box.rows] == ["3 operations on data", "[8 16 24]"]
     assert box.tooltip.splitlines() == ["x = mul #3", "x = mul #5", "x = mul #7"]
     assert notes == [drawn.remark]
-    assert drawn.remark.endswith("in 4 boxes: operations on data collapsed. More: --expand x, --level nodes")
+    assert drawn.remark.endswith("in 4 boxes: operations on data collapsed. More: --expand x or --level nodes")
     assert "with a tab: operations on data" in legend(drawn)
 
 

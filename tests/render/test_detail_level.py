@@ -1,6 +1,7 @@
 """Levels of a picture: calls of the program, modules, repeats; and that a picture without options fits a page."""
 
 import re
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import gviz
 from benchmarks.picture_models import MODELS
 from gviz.api.export import export
+from gviz.errors import GvizError
 from gviz.render.boxes.fold import Filter
 from gviz.render.boxes.function_calls import source_calls
 from gviz.render.boxes.graph_options import Options
@@ -20,7 +22,7 @@ from gviz.render.picture_content import ExportOptions, Part, drawing, moment_sce
 from gviz.render.styles import STYLES
 from gviz.trace import load
 from gviz.values.number_text import number
-from gviz.values.value_text import norm
+from gviz.values.value_text import NO_VALUE, norm
 
 pytestmark = pytest.mark.torch
 
@@ -157,6 +159,154 @@ def test_the_steps_of_a_loop_are_one_box(tmp_path, name):
     scene, _ = drawn(timeline, level="modules")
 
     assert [title for title in titles(scene) if title.startswith("step") and title.endswith("×5")]
+
+
+def bars_of(scene):
+    """Return the label, the bars and the range of the box of equal parts."""
+    (box,) = (box for box in scene.boxes if "×" in box.title and "data" not in box.title)
+    row = box.rows[-1]
+    drawn, _, between = row.text.partition("  ")
+    return row.label, drawn, between
+
+
+def hand_written_loop(torch):
+    w, h = torch.full((4,), 0.5, requires_grad=True), torch.ones(4)
+    for _ in range(12):
+        h = torch.tanh(h * w)
+    h.sum().backward()
+
+
+def two_carried(torch):
+    w, h, c, total = torch.full((4,), 0.5, requires_grad=True), torch.ones(4), torch.ones(4), 0.0
+    for _ in range(12):
+        h = torch.tanh(h * w + c)
+        c = c * w
+        total = total + h.sum()
+    (total + h.sum()).backward()
+
+
+@pytest.mark.parametrize("program", [hand_written_loop, two_carried])
+@pytest.mark.parametrize("name", ["torch", "gviz.engine"])
+def test_the_box_of_a_loop_shows_how_the_gradient_of_its_result_vanishes(tmp_path, name, program):
+    timeline = recorded(tmp_path, program, engine(name))
+    scene, _ = drawn(timeline, level="modules")
+    label, drawn_bars, between = bars_of(scene)
+    assert (label, len(drawn_bars)) == ("|∂L/∂h|", 12)
+    steps = [node for node in timeline.nodes if timeline.info(node).op and timeline.info(node).op.name == "tanh"]
+    norms = [norm(state.outputs[0].incoming) for state in timeline.at(len(timeline)).states(steps)]
+    assert between == f"{number(min(norms), 3)} .. {number(max(norms), 3)}"
+    ordered = sorted(zip(norms, drawn_bars, strict=True))
+    assert [bar for _, bar in ordered] == sorted(drawn_bars)
+    assert any(sign.startswith("|∂L/∂h| ▁▃▆: ") for sign in legend(scene))
+
+
+def test_a_step_without_a_gradient_has_no_bar_and_before_the_pass_there_are_none(tmp_path):
+    def program(torch):
+        w, h = torch.full((4,), 0.5, requires_grad=True), torch.ones(4)
+        for step in range(12):
+            h = torch.tanh(h * w)
+            if step == 5:
+                h.register_hook(lambda g: g)
+                cut = h
+        torch.autograd.grad(h.sum(), cut)
+
+    timeline = recorded(tmp_path, program, engine("torch"))
+    scene, _ = drawn(timeline, level="modules")
+    label, drawn_bars, _ = bars_of(scene)
+    assert (label, drawn_bars[:5]) == ("|∂L/∂h|", "·" * 5)
+    assert "·" not in drawn_bars[5:]
+    assert any(sign.startswith("· among bars: ") for sign in legend(scene))
+    words = drawing(timeline, len(timeline), ExportOptions(part=Part(level="modules"), note=lambda _: None), fits=True)
+    forward_end = timeline.phases[0].end
+    assert bars_of(moment_scene(timeline, forward_end, words))[:2] == ("|∂L/∂h|", NO_VALUE)
+
+
+def test_brief_boxes_keep_the_bars_of_a_loop_and_of_equal_layers(tmp_path):
+    torch = engine("torch")
+    timeline = recorded(tmp_path, hand_written_loop, torch)
+    options = ExportOptions(drawing=Options(density="brief", clusters=True, marks=True), part=Part(level="modules"))
+    words = drawing(timeline, len(timeline), replace(options, note=lambda _: None), fits=True)
+    label, drawn_bars, _ = bars_of(moment_scene(timeline, len(timeline), words))
+    assert (label, len(drawn_bars)) == ("|∂L/∂h|", 12)
+
+
+def test_steps_with_several_modules_that_share_their_parameters_have_the_bars_of_steps(tmp_path):
+    torch = engine("torch")
+
+    def program(torch):
+        cell, head, h, loss = torch.nn.RNNCell(4, 8), torch.nn.Linear(8, 1), torch.zeros(3, 8), 0.0
+        for x in torch.randn(12, 3, 4):
+            h = cell(x, h)
+            loss = loss + head(h).mean()
+        loss.backward()
+
+    label, drawn_bars, between = bars_of(drawn(recorded(tmp_path, program, torch), level="modules")[0])
+    assert (label, len(drawn_bars)) == ("|∂L/∂h|", 12)
+    assert len({*between.split(" .. ")}) == 2
+
+
+@pytest.mark.parametrize(
+    "typed", ["step", "step*", "step ×12", "step x12", "step mul, tanh ×12", "step m… ×12", "st?p", "*tanh ×12"]
+)
+@pytest.mark.parametrize("name", ["torch", "gviz.engine"])
+def test_every_text_that_names_a_fold_opens_it(tmp_path, name, typed):
+    timeline = recorded(tmp_path, hand_written_loop, engine(name))
+    assert "step mul, tanh ×12" in titles(drawn(timeline, level="modules")[0])
+    opened = titles(drawn(timeline, level="modules", expand=(typed,))[0])
+    assert not [title for title in opened if "×" in title]
+    assert opened.count("h = tanh") == 12
+
+
+def test_a_fold_that_does_not_exist_is_refused_with_those_that_do(tmp_path):
+    timeline = recorded(tmp_path, hand_written_loop, engine("gviz.engine"))
+    with pytest.raises(GvizError, match="no module fits stairs") as caught:
+        drawn(timeline, level="modules", expand=("stairs",))
+    assert caught.value.hint == "equal parts: step"
+
+
+ODD = ["it's", 'a "b"', "two words", "[x] ×2", "$HOME", "layers.new"]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_the_option_below_a_picture_can_be_pasted_whatever_the_modules_are_called(tmp_path, odd):
+    torch = engine("torch")
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            blocks = [torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh()) for _ in range(9)]
+            self._modules[odd] = torch.nn.ModuleList(blocks)
+
+        def forward(self, x):
+            for block in self._modules[odd]:
+                x = block(x)
+            return x
+
+    timeline = recorded(tmp_path, lambda torch: Net()(torch.randn(2, 4)).sum().backward(), torch)
+    _, (note,) = drawn(timeline, level="modules")
+    folded = re.search(r"(\S.*–8) ×9 is one box", note.partition(": ")[2].removeprefix("modules collapsed; "))[1]
+    option, name, *_ = shlex.split(note.partition("More: ")[2])
+    assert (option, name) == ("--expand", f"{odd}.0")
+    for typed in (name, folded, f"{odd}.1–8 Sequential ×8"):
+        opened = titles(drawn(timeline, level="modules", expand=(typed,))[0])
+        assert not [title for title in opened if title.endswith("×9")], typed
+
+
+def two_loops(torch):
+    w, h = torch.full((4,), 0.5, requires_grad=True), torch.ones(4)
+    for _ in range(5):
+        h = torch.tanh(h * w)
+    for _ in range(7):
+        h = torch.sin(h * w)
+    h.sum().backward()
+
+
+def test_the_option_names_one_of_several_loops(tmp_path):
+    timeline = recorded(tmp_path, two_loops, engine("torch"))
+    _, (note,) = drawn(timeline, level="modules")
+    assert "More: --expand 'step ×5' or --level calls" in note
+    opened, _ = drawn(timeline, level="modules", expand=("step ×5",))
+    assert [title for title in titles(opened) if "×" in title] == ["step mul, sin ×7"]
 
 
 def own_weights(torch):
@@ -472,7 +622,7 @@ def convolutions(torch):
 def test_what_a_depth_hides_is_shown_by_a_greater_depth_not_by_a_level(tmp_path, level):
     timeline = recorded(tmp_path, convolutions, engine("torch"))
     scene, notes = drawn(timeline, level=level, depth=0)
-    assert notes[0].endswith("modules collapsed. More: --depth 1, --level nodes")  # nodes: cross_entropy is one box
+    assert notes[0].endswith("modules collapsed. More: --depth 1 or --level nodes")  # nodes: cross_entropy is one box
     assert len(drawn(timeline, level=level, depth=1)[0].boxes) > len(scene.boxes)
     assert len(drawn(timeline, level="nodes", depth=0)[0].boxes) > len(scene.boxes)
 

@@ -7,6 +7,7 @@ An option is only named if it shows more than this picture, and was not used alr
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,8 +16,8 @@ from gviz.render.boxes.graph_views import GraphView, GraphViews
 from gviz.trace.graph_state import OPTIMIZER
 
 DATA_COLLAPSED = "operations on data collapsed"
-MORE = ". More: "
-"""Separates what a picture hides from the options that show more."""
+MORE, OR = ". More: ", " or "
+"""Separates what a picture hides from the options that show more; separates the options: a comma would be copied."""
 
 
 def summary(view: GraphView, nodes: int, less: str = "") -> str:
@@ -29,6 +30,11 @@ def summary(view: GraphView, nodes: int, less: str = "") -> str:
     parts = parts or (["one box for each call in the program"] if view.graph_filter.calls else [])
     counted = f"{nodes:,} nodes in {view.boxes:,} boxes: " if view.boxes < nodes else ""
     return f"{counted}{'; '.join([*parts, *([less] if less else [])])}"
+
+
+def expand_option(name: str) -> str:
+    """Return the option that expands something with this name, to paste into a shell."""
+    return f"--expand {shlex.quote(name)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +52,16 @@ class CollapsedParts:
         if not (view.is_partial or less or data):
             return ""
         what = summary(view, self.nodes, "; ".join(filter(None, (data, less))))
-        more = ", ".join(self._options(view))
+        more = OR.join(self._options(view))
         return f"{what}{MORE}{more}" if more else what
 
     def _options(self, view: GraphView) -> Iterator[str]:
         """Yield unused options that would show more than a view. A requested depth still applies at any level."""
         by_depth = view.hides_modules and self.depth is not None and bool(view.graph_filter.closed)
         if view.hint:
-            yield f"--expand {view.hint.partition('.')[2] or view.hint}"
+            yield expand_option(view.hint)
         if view.data:
-            yield f"--expand {view.data[0]}"
+            yield expand_option(view.data[0])
         if by_depth:
             yield from self._depth(view)
         if self.level != "calls" and (view.repeats or (view.graph_filter.closed and not by_depth)):

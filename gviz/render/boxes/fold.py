@@ -130,6 +130,7 @@ class Filter:
     * `repeats`: one box for equal parts; with a `sample` the first part is shown by itself.
     * `data`: one box for at least this many operations that prepare data; 0 for none.
     * `opened`: scopes of calls that are expanded, whatever the other fields say.
+    * `unfolded`: patterns of equal parts that are drawn apart, although `repeats` is set.
     """
 
     closed: Closed = frozenset()
@@ -142,6 +143,7 @@ class Filter:
     sample: bool = False
     data: int = 0
     opened: frozenset[int] = frozenset()
+    unfolded: tuple[str, ...] = ()
 
 
 ALL = Filter()
@@ -557,18 +559,20 @@ def fitting_calls(graph: CallGraph, patterns: Sequence[str], *, matches_parent: 
     return frozenset(call.scope for call in fitting)
 
 
-def named_calls(graph: CallGraph, patterns: Sequence[str], *, matches_parent: bool = False) -> frozenset[int]:
+def named_calls(
+    graph: CallGraph, patterns: Sequence[str], *, matches_parent: bool = False, also: Sequence[str] = ()
+) -> frozenset[int]:
     """Return the scopes of the calls that match one of the patterns, ignoring case if none matches otherwise.
 
     A model is known by its class, and the variable often differs only in case: ``head = Head(8)``. Raises `GvizError`
-    if there are patterns and no call matches.
+    if there are patterns and no call matches. The hint lists the modules, and what is possible `also`.
     """
     scopes = fitting_calls(graph, patterns, matches_parent=matches_parent)
     if patterns and not scopes:
         scopes = _in_other_letters(graph, patterns, matches_parent=matches_parent)
     if patterns and not scopes:
         what = f"no module fits {shown(' '.join(patterns))}"
-        raise GvizError(what, hint=_hint(graph, calls_of(graph), patterns), exit_code=2)
+        raise GvizError(what, hint=_hint(graph, calls_of(graph), patterns, also), exit_code=2)
     return scopes
 
 
@@ -597,22 +601,27 @@ def _fits(call: ModuleCall, pattern: str, *, matches_parent: bool) -> bool:
     name, nr = (numbered[1], int(numbered[2])) if numbered else (pattern, call.nr)
     names = [call.path, call.path.partition(".")[2], call.kind]
     names += [f"{path}." for path in names[:2] if matches_parent]
-    return nr == call.nr and any(fnmatchcase(one, name) for one in names)
+    return (nr == call.nr and any(matches(one, name) for one in names)) or pattern in names
 
 
-def _hint(graph: CallGraph, every: Sequence[ModuleCall], patterns: Sequence[str]) -> str:
+def matches(name: str, pattern: str) -> bool:
+    """Return whether a name matches a pattern, or is the same text: a name may contain ``[`` or ``*``."""
+    return name == pattern or fnmatchcase(name, pattern)
+
+
+def _hint(graph: CallGraph, every: Sequence[ModuleCall], patterns: Sequence[str], also: Sequence[str]) -> str:
     """Return how often a module was called if the pattern names a later call, or else the existing modules."""
     numbered = [match[1] for pattern in patterns if (match := NUMBERED.fullmatch(pattern))]
     often = next((call for name in numbered for call in every if _fits(call, name, matches_parent=False)), None)
     if often is not None:
         return f"{shown(often.path)} was called {often.of} time{'s' * (often.of != 1)}, counted from 1"
-    known = modules(graph)
-    if not known:
-        return "nothing here was made in a module"
-    kinds = dict.fromkeys(filter(None, known.values()))
-    return f"modules: {_some(known)}" + (f"; classes: {_some(kinds)}" if kinds else "")
+    known: Mapping[str, str | None] = {**modules(graph)}
+    kinds, folds = dict.fromkeys(filter(None, known.values())), dict.fromkeys(also)
+    lists: dict[str, Mapping[str, str | None]] = {"modules": known, "classes": kinds, "equal parts": folds}
+    texts = [f"{what}: {_some(names)}" for what, names in lists.items() if names]
+    return "; ".join(texts) or "nothing here was made in a module"
 
 
-def _some(names: dict[str, str] | dict[str, None]) -> str:
+def _some(names: Mapping[str, str | None]) -> str:
     more = f" and {len(names) - SOME} more" if len(names) > SOME else ""
     return ", ".join(map(shown, list(names)[:SOME])) + more

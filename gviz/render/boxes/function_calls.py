@@ -250,6 +250,8 @@ def with_level(
     if graph_filter.calls:
         graph = with_calls(timeline, graph, infos)
     if graph_filter.repeats:
-        graph, opened = with_repeats(graph, infos, graph_filter.opened, sample=graph_filter.sample)
+        graph, opened = with_repeats(
+            graph, infos, graph_filter.opened, sample=graph_filter.sample, unfolded=graph_filter.unfolded
+        )
         graph_filter = replace(graph_filter, opened=graph_filter.opened | opened)
     return graph, graph_filter

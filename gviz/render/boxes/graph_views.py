@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gviz.render.boxes.fold import CallGraph, Filter, Folded, Repeat, closed_below, fold
+from gviz.render.boxes.fold import CallGraph, Filter, Folded, Group, Repeat, closed_below, fold
 from gviz.render.boxes.repeats import with_repeats
 from gviz.trace.graph_state import NodeInfo
 
@@ -25,9 +25,9 @@ from gviz.trace.graph_state import NodeInfo
 class GraphView:
     """One way to draw a graph: the filter, the number of boxes, and what is collapsed.
 
-    A box of a module (`hides_modules`) or of a call (`hides_calls`) may represent several nodes. `hint` is a module to
-    expand, `data` are the names of data whose preparation is one box. `work` is the sum of the squares of the numbers
-    of nodes in the boxes: each node changes a text that is made of all nodes of its box.
+    A box of a module (`hides_modules`) or of a call (`hides_calls`) may represent several nodes. `hint` names a module,
+    or equal parts, to expand. `data` are the names of data whose preparation is one box. `work` is the sum of the
+    squares of the numbers of nodes in the boxes: each node changes a text that is made of all nodes of its box.
     """
 
     graph_filter: Filter
@@ -75,17 +75,18 @@ class GraphViews:
         """Return the view of a filter."""
         graph, opened = self._calls, graph_filter.opened
         if graph_filter.repeats:
-            graph, more = with_repeats(graph, self._infos, opened, sample=graph_filter.sample)
+            graph, more = with_repeats(
+                graph, self._infos, opened, sample=graph_filter.sample, unfolded=graph_filter.unfolded
+            )
             opened = opened | more
         folded = fold(graph, replace(graph_filter, opened=opened))
         titles = tuple(_repeat_text(group.repeat) for group in folded.groups if group.repeat is not None)
-        hint = next((path for group in folded.groups if group.repeat is not None for path in group.repeat.modules), "")
         several = [group.call for group in folded.groups if len(group.nodes) > 1 and not group.call.is_data]
         return GraphView(
             graph_filter,
             len(folded.shown) + len(folded.groups),
             titles,
-            hint,
+            _hint([group for group in folded.groups if group.repeat is not None]),
             any(not call.is_source_call for call in several),
             any(call.is_source_call for call in several),
             sum(len(group.nodes) ** 2 for group in folded.groups),
@@ -100,6 +101,22 @@ class GraphViews:
 def _data(folded: Folded) -> tuple[str, ...]:
     """Return the names of the data preparation that is drawn as one box each."""
     return tuple(group.call.kind for group in folded.groups if group.preparation is not None)
+
+
+def _hint(groups: Sequence[Group]) -> str:
+    """Return the first of equal modules, or the name of other equal parts: with their number if the name is not unique.
+
+    Equal parts of modules come first, and equal data last.
+    """
+    repeats = [group.repeat for group in groups if group.repeat is not None]
+    repeats.sort(key=lambda repeat: (len(repeat.modules) < 2, len(repeat.members[0]) < 2))
+    if not repeats:
+        return ""
+    first = repeats[0]
+    if len(first.modules) > 1 and len(first.modules) == first.count:
+        return first.modules[0].partition(".")[2] or first.modules[0]
+    is_unique = sum(repeat.title == first.title for repeat in repeats) == 1
+    return first.title if is_unique else f"{first.title} ×{first.count}"
 
 
 def most_informative(views: Sequence[GraphView], most: int) -> list[GraphView]:

@@ -13,8 +13,9 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gviz.explain.display_names import public_name
-from gviz.render.boxes.fold import REPEATS, CallGraph, Calls, ModuleCall, Repeat
+from gviz.render.boxes.fold import REPEATS, CallGraph, Calls, ModuleCall, Repeat, matches
 from gviz.trace.graph_state import NodeInfo
+from gviz.values.value_text import CUT
 
 FEWEST = 3
 """The fewest equal parts that are drawn as one."""
@@ -34,15 +35,21 @@ class _Item:
 
 
 def with_repeats(
-    graph: CallGraph, infos: Mapping[int, NodeInfo], opened: Collection[int] = (), *, sample: bool = False
+    graph: CallGraph,
+    infos: Mapping[int, NodeInfo],
+    opened: Collection[int] = (),
+    *,
+    sample: bool = False,
+    unfolded: Sequence[str] = (),
 ) -> tuple[CallGraph, frozenset[int]]:
     """Return the graph with one more call around each run of equal parts, and the scopes of all expanded calls.
 
-    The expanded calls are the `opened` calls and, for a `sample`, the first part of each run.
+    The expanded calls are the `opened` calls and, for a `sample`, the first part of each run. Runs that match the
+    `unfolded` patterns have no call.
     """
     known: dict[Hashable, int] = {}
     signatures = {node: known.setdefault(_signature(graph, infos[node]), len(known)) for node in graph.nodes}
-    repeats = _Repeats(graph, infos, signatures, frozenset(opened), sample)
+    repeats = _Repeats(graph, infos, signatures, frozenset(opened), sample, unfolded)
     nodes = [node for node in graph.nodes if _is_placed(graph, infos, node)]
     repeats.search(nodes, 0)
     weights = repeats.place_leaves()
@@ -75,10 +82,10 @@ class _Repeats:
 
     def __init__(
         self, graph: CallGraph, infos: Mapping[int, NodeInfo], signatures: Mapping[int, int],
-        opened: frozenset[int], sample: bool,
+        opened: frozenset[int], sample: bool, unfolded: Sequence[str],
     ) -> None:  # fmt: skip
         self.graph, self.infos, self.signatures = graph, infos, signatures
-        self.requested, self.sample = opened, sample
+        self.requested, self.sample, self.unfolded = opened, sample, unfolded
         self.opened: set[int] = {*opened}
         self.chains: dict[int, Calls] = dict(graph.calls)
         self.repeats: dict[int, Repeat] = {}
@@ -100,7 +107,7 @@ class _Repeats:
             for at in range(count + 1):
                 if at < count and not shown[at]:
                     continue
-                if at - start > 1:
+                if at - start > 1 and not self._is_unfolded(turns[start:at]):
                     self._fold(turns[start:at], depth, count, begin=start)
                 else:
                     single += [(item, depth) for turn in turns[start:at] for item in turn]
@@ -157,6 +164,8 @@ class _Repeats:
         names = {self.infos[leaf].name for leaf in leaves}
         title = (names.pop() if len(names) == 1 else "") or "data"
         call = ModuleCall(-REPEATS - leaves[0], f"{title} ×{len(leaves)}", "")
+        if is_repeat_named(call, title, self.unfolded):
+            return
         self.repeats[call.scope] = Repeat(title, len(leaves), tuple((leaf,) for leaf in leaves), (0, len(leaves)))
         for leaf in leaves:
             self.chains[leaf] = (call,)
@@ -181,6 +190,15 @@ class _Repeats:
         nodes = (node for item in turn for node in item.nodes)
         return any(call.scope in self.requested for node in nodes for call in self.graph.calls.get(node, ())[depth:])
 
+    def _is_unfolded(self, turns: Sequence[Sequence[_Item]]) -> bool:
+        """Return whether the user wants equal parts to be drawn apart.
+
+        A picture that showed the first part by itself named the others.
+        """
+        return bool(self.unfolded) and any(
+            is_repeat_named(_repeat_call(part), _title(part), self.unfolded) for part in (turns, turns[1:])
+        )
+
     def _items(self, nodes: Sequence[int], depth: int) -> list[_Item]:
         items: dict[tuple[bool, int], _Item] = {}
         for node in nodes:
@@ -191,22 +209,42 @@ class _Repeats:
         return [*items.values()]
 
     def _fold(self, turns: Sequence[Sequence[_Item]], depth: int, whole: int, begin: int) -> None:
-        first, last = turns[0], turns[-1]
         members = tuple(tuple(node for item in turn for node in item.nodes) for turn in turns)
         calls = [item.call for turn in turns for item in turn if item.call is not None and item.call.of_module]
         modules = dict.fromkeys(call.path for call in calls)
-        one, other = first[0].call, last[-1].call
-        title = "step"
-        if len(first) == 1 and one is not None and other is not None:
-            title = _span(one, other) if one.of_module else one.kind
+        title, call = _title(turns), _repeat_call(turns)
         of = calls[0].of if len(modules) == 1 else 1
         repeat = Repeat(title, len(turns), members, (begin, whole), tuple(modules), of)
-        call = ModuleCall(-REPEATS - members[0][0], f"{title} ×{len(turns)}", _kinds(first))
         self.repeats[call.scope] = repeat
         for turn in members:
             for node in turn:
                 chain = self.chains.get(node, ())
                 self.chains[node] = (*chain[:depth], call, *chain[depth:])
+
+
+def is_repeat_named(call: ModuleCall, title: str, patterns: Sequence[str]) -> bool:
+    """Return whether a pattern matches equal parts: ``step``, ``step ×200``, or the title of their box.
+
+    A title may be cut, ``step linear, t… ×200``.
+    """
+    count = call.path.rpartition("×")[2]
+    signs = (f"×{count}", f"×{int(count):,}", f"x{count}")
+    names = [title, *(f"{title}{kind} {sign}" for kind in ("", f" {call.kind}") for sign in signs)]
+    return any(matches(name, pattern.strip().replace(CUT, "*")) for pattern in patterns for name in names)
+
+
+def _repeat_call(turns: Sequence[Sequence[_Item]]) -> ModuleCall:
+    """Return the call around equal parts."""
+    first = turns[0][0].nodes[0]
+    return ModuleCall(-REPEATS - first, f"{_title(turns)} ×{len(turns)}", _kinds(turns[0]))
+
+
+def _title(turns: Sequence[Sequence[_Item]]) -> str:
+    """Return the name of equal parts: ``layers.0–11`` for modules, ``tanh`` for calls of a function, or ``step``."""
+    one, other = turns[0][0].call, turns[-1][-1].call
+    if len(turns[0]) > 1 or one is None or other is None:
+        return "step"
+    return _span(one, other) if one.of_module else one.kind
 
 
 def _kinds(turn: Sequence[_Item]) -> str:
