@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.edge_content import SYMBOL
-from gviz.render.boxes.edges import CONTRACTED
+from gviz.render.boxes.edges import CONTRACTED, WRITES
 from gviz.render.boxes.node_rows import HOOK
 from gviz.render.boxes.part_gradients import EACH, NO_BAR
 from gviz.render.boxes.state_words import SHOWN
@@ -112,6 +112,7 @@ def seen(scene: Scene) -> Seen:
                 *edge.states,
                 edge.label[:1] * (labelled or edge.label.startswith(CONTRACTED)) or edge.kind,
                 HOOK if edge.hooks else edge.kind,
+                WRITES if edge.is_write else edge.kind,
             )
         ),
         rows=frozenset({*pictured, *_barred(rows), *(row.label for row in rows), *(row.style for row in rows)}),
@@ -161,6 +162,7 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     ),
     (lambda seen: "gaps" in seen.rows, f"{NO_BAR} among bars: no gradient has come to this part"),
     (lambda seen: CONTRACTED in seen.lines, "line with …: leads through nodes that are left out"),
+    (lambda seen: WRITES in seen.lines, f"arrow with {WRITES}: updates running statistics, which only eval uses"),
     (lambda seen: "bars" in seen.rows, "bars: how many numbers, from the smallest to the largest"),
     (lambda seen: "heat" in seen.rows, HEAT),
     (lambda seen: "incoming" in seen.rows, "incoming: gradient of this pass; .grad: sum over all passes"),

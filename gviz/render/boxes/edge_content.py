@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from gviz.events import GradFlowed
 from gviz.explain.hook_effects import HookEffect, hooks_after_rule
 from gviz.render.boxes.box_size import LEAF_NUMBER
-from gviz.render.boxes.edges import Link, LinkKind
+from gviz.render.boxes.edges import Link, LinkKind, is_write
 from gviz.render.boxes.node_rows import HOOK, NORM, Now, hook_names
 from gviz.render.boxes.tensor_pictures import DIGITS, Numbers, grid
 from gviz.trace.graph_state import Contribution, NodeInfo
@@ -43,6 +43,11 @@ class Edge:
     whole: bool = False
     hooks: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+
+    @property
+    def is_write(self) -> bool:
+        """Return whether the target only writes the source: the arrow leads to the source."""
+        return is_write(self.label)
 
     @property
     def text(self) -> str:
@@ -89,7 +94,7 @@ def edge(link: Link, now: Now) -> Edge:
         return _gradient(link, now)
     born = any(now.states.get(user) is not None for user, _ in link.uses) or 0 < link.since <= now.moment.n
     states: tuple[EdgeState, ...] = () if born else ("pending",)
-    if not link.tracked:
+    if not link.tracked and not is_write(link.label):
         states = (*states, "cut")
     return Edge(link.source, link.target, link.kind, link.output_nr, link.slot, link.label, states)
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal
 
+from gviz.events import StorageWritten
+from gviz.explain.display_names import mode_of
 from gviz.explain.outgoing_gradients import Shape, broadcast_shape
 from gviz.trace.graph_state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
@@ -129,6 +131,7 @@ def links(
         if target is None or target in boxes.apart:
             continue
         bases = {output.view_of for output in info.created.outputs} - {0, info.node}
+        written = _written_statistics(timeline, info)
         if target in boxes.groups:  # not all of its results are the view
             bases = set()
         for slot, (node, output_nr) in enumerate(info.created.inputs):
@@ -137,6 +140,8 @@ def links(
                     continue
                 source = boxes.source(node, info.node, slot)
                 link = _link(timeline, infos, info, (node, output_nr), (source, target), slot, view=node in bases)
+                if node in written:
+                    link = replace(link, label=f"{WRITES} {link.label.partition('→')[0]}".rstrip())
                 if link.tracked and not _required(timeline, node, info):
                     link = replace(link, tracked=False)
                 yield link
@@ -196,6 +201,32 @@ def _required(timeline: Timeline, node: int, user: NodeInfo) -> bool:
         return True
     state = timeline.at(user.born).state(node)
     return state is not None and state.requires_grad
+
+
+WRITES = "writes"
+"""The beginning of the label of a line to a tensor that an operation only writes: its arrow points to the tensor."""
+
+
+def is_write(label: str) -> bool:
+    """Return whether the label of a line says that its end writes its start."""
+    return label.split(" ", 1)[0] == WRITES
+
+
+def _written_statistics(timeline: Timeline, info: NodeInfo) -> frozenset[int]:
+    """Return the running statistics that a batch norm updates in training. It normalizes by those of the batch.
+
+    The writes are the events after the one that made the node.
+    """
+    if mode_of(info) != "train" or "batch_norm" not in info.op.name:
+        return frozenset()
+    inputs = {node for node, _ in info.created.inputs}
+    written = set()
+    for seq in range(info.born + 1, len(timeline) + 1):
+        event = timeline.event(seq)
+        if not isinstance(event, StorageWritten):
+            break
+        written.add(event.node)
+    return frozenset(written & inputs)
 
 
 def _link(

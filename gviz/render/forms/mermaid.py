@@ -36,7 +36,8 @@ def _lines(drawn: Scene, theme: Theme) -> Iterator[str]:
     for number, edge in enumerate(shown_edges):
         if edge.kind == "gradient":
             gradients.append(str(number))
-        yield f"  {names[edge.source]} {_arrow(edge)} {names[edge.target]}"
+        start, end = (edge.target, edge.source) if edge.is_write else (edge.source, edge.target)
+        yield f"  {names[start]} {_arrow(edge)} {names[end]}"
     for name in sorted({painted(box) for box in drawn.boxes}):
         paint = theme.paints[name]
         yield f"  classDef {name} fill:{paint.fill},stroke:{paint.border},color:{theme.texts['title']}"

@@ -79,4 +79,5 @@ def _edges(seen: Scene, titles: dict[str, str]) -> Iterable[str]:
 def _edge(edge: Edge, titles: dict[str, str], gradient: str) -> str:
     words = [edge.label, f"gradient {gradient}" if gradient else "", "no gradient" if "cut" in edge.states else ""]
     text = ", ".join(filter(None, words))
-    return f"  {titles[edge.source]} -> {titles[edge.target]}" + (f": {text}" if text else "")
+    arrow = "<-" if edge.is_write else "->"
+    return f"  {titles[edge.source]} {arrow} {titles[edge.target]}" + (f": {text}" if text else "")

@@ -136,7 +136,8 @@ def _add_lines(graph: Digraph, scene: Scene, manner: Manner, straight: Spine) ->
             attributes |= {"tailport": "e"}
         if column and column[edge.source] != column[edge.target]:
             attributes |= {"constraint": "false", "weight": "0"}
-        is_labelled = labelled or (boxes and edge.label.startswith(CONTRACTED))  # else it would seem to be a direct use
+        is_direct = not (edge.is_write or edge.label.startswith(CONTRACTED))
+        is_labelled = labelled or (boxes and not is_direct)  # else it would seem to be a direct use
         label = BLANK if number in duplicates else _edge_label(edge, theme) if is_labelled else ""
         graph.edge(tail, head, label, **attributes)
 
@@ -259,6 +260,8 @@ def _edge_attributes(edge: Edge, theme: Theme) -> dict[str, str]:
         attributes["style"] = "dashed"
     if "cut" in edge.states:
         attributes["arrowhead"] = "onormal"
+    if edge.is_write:
+        attributes["dir"] = "back"
     if edge.slot < 0:
         attributes |= {"arrowhead": "none"} | ({"constraint": "false"} if edge.kind == "view" else {})
     return attributes

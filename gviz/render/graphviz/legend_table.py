@@ -45,6 +45,7 @@ LINES: Mapping[str, tuple[str, str]] = {
     "thick blue arrow": ("━▶", "grad"),
     "thickest arrow": ("━▶", "grad"),
     "line with …": ("─…▸", ""),
+    "arrow with writes": ("◂─", ""),
     "circle on an arrow": ("━○▶", "grad"),
     "dashed": ("╌╌╌", ""),
     "dashed and empty": ("╌╌╌", ""),

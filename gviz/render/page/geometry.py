@@ -134,7 +134,7 @@ def _dot_frames(boxes: Sequence[Box], depth: int = 0) -> Iterator[str]:
 def _dot_line(number: int, edge: Edge, word: Sequence[str], *, weight: str, is_duplicate: bool) -> str:
     tail, head = ends(edge)
     more = f" weight={weight}" if weight != "1" else ""
-    if edge.kind == "gradient":
+    if edge.kind == "gradient" or edge.is_write:
         more += " dir=back"
     elif edge.kind == "view" and edge.slot < 0:
         more += " constraint=false"

@@ -20,6 +20,7 @@ from gviz.explain.iteration_words import phase_words
 from gviz.explain.parameter_updates import write_place
 from gviz.render.boxes.box_size import Outline, module_key
 from gviz.render.boxes.collapsed_parts import MORE
+from gviz.render.boxes.edges import WRITES, is_write
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import Structure, structure
 from gviz.render.boxes.selection import shown_ends
@@ -256,7 +257,7 @@ def _view(view: View, placed: Geometry, cells: Mapping[Cell, int]) -> dict[str, 
         "lines": [
             [
                 cells[line_key(link), 0],
-                link.kind,
+                WRITES if is_write(link.label) else link.kind,
                 keys[link.source],
                 keys[link.target],
                 route.path,
