@@ -78,7 +78,8 @@ def export(
     called with compromises, `progress` with the progress of long work, from 0 to 1.
 
     With `figure`, the picture is a figure for a paper or a slide: ``one-column`` (the same as True, 85 mm wide),
-    ``two-columns`` (175 mm) or ``16:9``. A figure has no legend, caption, cursor, or numbers of nodes.
+    ``two-columns`` (175 mm) or ``16:9``. A figure has no legend, caption, cursor, or numbers of nodes; one line
+    explains the letters in it. It leaves out what is made after moment `at`. Moving pictures and series can be figures.
 
     The `level` selects what has a box: ``modules``, the ``calls`` in the program, or all ``nodes``. By default it is as
     much as fits a page. Modules that match `expand` are expanded at any level;
@@ -124,7 +125,7 @@ def _written(
         _note_which(drawn.timeline, n, options.note)
     for ignored in _ignored(options, exporter):
         options.note(ignored)
-    if not exporter.of_figure or is_series(target):
+    if not exporter.of_figure:
         options = replace(options, figure=None)
     written = list(_files(drawn.timeline, n, target, exporter, options))
     output_files.write_all(written, force=manner.force, hint=output_files.AS_ARGUMENT)

@@ -1,13 +1,15 @@
 """Figures for papers and slides: their widths, the height of their text, and what they leave out.
 
 A figure shows only the graph: no legend, caption, cursor, ``[+]``, or numbers of nodes. It names only the states that
-matter in a paper (nan, failed, no gradient, cut, not run yet). It has exactly the requested width. The graph is
-laid out at its usual size and then scaled, so `most` and `least` are the heights of text in the finished figure.
+matter in a paper (nan, failed, no gradient, cut). What the program makes later is left out; in a series of moments its
+place stays empty. One line below the graph explains ``L`` and ``g`` if they occur. A figure has exactly the requested
+width. The graph is laid out at its usual size and then scaled, so `most` and `least` are the heights of text in the
+finished figure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -15,6 +17,7 @@ from gviz.errors import refuse_unknown
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.edge_content import Edge
 from gviz.render.boxes.state_words import SHOWN
+from gviz.render.legend import key
 from gviz.render.scene import Scene
 
 FigureName = Literal["one-column", "two-columns", "16:9"]
@@ -86,14 +89,36 @@ def figures_for(width: float, height: float) -> tuple[FigureName, ...]:
     return tuple(name for name, figure in FIGURES.items() if figure.scale(width, height) * TEXT >= LEAST_TEXT)
 
 
-KEPT = {"error", "nan", "inf", "pending", "missing", "cut"}
+KEPT = {"error", "nan", "inf", "missing", "cut"}
 """The states that a figure names."""
 PAINTED = KEPT | {"inplace", "view", "untracked", "backward"}
 """The states that a figure draws."""
 
 
 def as_figure(scene: Scene) -> Scene:
-    """Return the scene without everything that is only for the debugger."""
+    """Return the scene without everything that is only for the debugger, and without what is not made yet.
+
+    As it has no legend, it gets a key of its letters.
+    """
+    there = [box for box in scene.boxes if "pending" not in box.states] or scene.boxes
+    keys = {box.key for box in there}
+    edges = [edge for edge in scene.edges if edge.source in keys and edge.target in keys]
+    present = replace(scene, boxes=tuple(there), edges=tuple(edge for edge in edges if not _is_future(edge)))
+    return _plain(present, tuple(key(present)))
+
+
+def as_figures(scenes: Sequence[Scene]) -> list[Scene]:
+    """Return the scenes of a series as figures of equal size, in which a box appears when it is made."""
+    letters = tuple(dict.fromkeys(sign for scene in scenes for sign in key(scene)))
+    return [_plain(replace(scene, hides_pending=True), letters) for scene in scenes]
+
+
+def _is_future(edge: Edge) -> bool:
+    """Return whether no data has gone along a line yet. The lines of gradients keep their room."""
+    return edge.kind != "gradient" and "pending" in edge.states
+
+
+def _plain(scene: Scene, letters: tuple[str, ...]) -> Scene:
     return replace(
         scene,
         boxes=tuple(map(_box, scene.boxes)),
@@ -101,11 +126,12 @@ def as_figure(scene: Scene) -> Scene:
         caption="",
         code="",
         remark="",
+        key=letters,
     )
 
 
 def _box(box: Box) -> Box:
-    states = tuple(state for state in box.states if state in PAINTED)
+    states = tuple(state for state in box.states if state in PAINTED or state == "pending")
     words = {shown.word.split()[0] for shown in SHOWN if shown.state in KEPT}
     status = box.status if {*box.status.split()[:1]} & words else ""
     return replace(box, states=states, status=status, tooltip="")

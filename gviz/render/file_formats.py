@@ -47,8 +47,8 @@ EXPORTERS: tuple[Exporter, ...] = (
     Exporter("json", (".json",), picture_json.render, of_style="words"),
     Exporter("mermaid", (".mmd", ".mermaid"), mermaid.render),
     Exporter("html", (".html", ".htm"), page.render, opens=first_moment, of_style="nothing"),
-    Exporter("animation", (".anim.svg",), animation.render, moves=True, scales=True),
-    Exporter("gif", (".gif",), gif.render, moves=True, scales=True),
+    Exporter("animation", (".anim.svg",), animation.render, moves=True, scales=True, of_figure=True),
+    Exporter("gif", (".gif",), gif.render, moves=True, scales=True, of_figure=True),
 )
 
 

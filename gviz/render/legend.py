@@ -10,7 +10,7 @@ from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.edge_content import SYMBOL
 from gviz.render.boxes.edges import CONTRACTED, WRITES
-from gviz.render.boxes.node_rows import HOOK
+from gviz.render.boxes.node_rows import HOOK, NORM
 from gviz.render.boxes.part_gradients import EACH, NO_BAR
 from gviz.render.boxes.state_words import SHOWN
 from gviz.render.boxes.tensor_pictures import NO_SHADES
@@ -190,6 +190,26 @@ def legend(scene: Scene, card: Card = "box") -> Iterator[str]:
             signs.append(shown.word)
         if signs:
             yield f"{', '.join(signs)}: {shown.meaning}"
+
+
+INCOMING = re.compile(r"(?<![\w|])g(?![\w|])")
+"""The sign of the incoming gradient in a local derivative: ``to x: g * y``."""
+
+
+def key(scene: Scene) -> Iterator[str]:
+    """Yield the meaning of the letters in a figure, which has no legend: ``L: loss``, ``|g|: norm of a gradient``."""
+    there = seen(scene)
+    names = [name for box in scene.boxes if box.role == "root" for name, _, op in [box.title.partition(" = ")] if op]
+    if (SYMBOL in there.text or "steps" in there.rows) and names != ["L"]:
+        yield f"L: {' or '.join(names) or 'the result'}"
+    if NORM in there.text:
+        yield f"{NORM}: norm of a gradient"
+    if INCOMING.search(there.text):
+        yield "g: incoming gradient"
+    if "steps" in there.rows:
+        yield "bars: first to last step"
+    if EACH in there.rows:
+        yield f"{EACH}: gradient of each part"
 
 
 def together(signs: Iterable[str]) -> tuple[str, ...]:

@@ -301,7 +301,9 @@ def requested_scene(
     check_moment(timeline, n)
     words = drawing(timeline, n, options, as_picture=as_picture, fits=fits, collapses_data=collapses_data)
     drawn = moment_scene(timeline, n, words)
-    return as_figure(drawn) if options.figure else drawn
+    if not options.figure:
+        return drawn
+    return as_figure(drawn) if options.legend else replace(as_figure(drawn), key=())
 
 
 def moment_scene(timeline: Timeline, n: int, options: Options) -> Scene:

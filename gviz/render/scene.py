@@ -8,7 +8,7 @@ same scene.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Literal
 
@@ -41,7 +41,9 @@ LABELLED_EDGES = 60
 class Scene:
     """The content of a picture of one moment. `flow`, `compact` and `remark` are those of the options.
 
-    A long chain may be folded into `columns`, as the text of a newspaper.
+    A long chain may be folded into `columns`, as the text of a newspaper. With `hides_pending`, what the program has
+    not made yet keeps its room but is invisible. A figure, which has no legend, has a `key`: the meaning of its
+    letters.
     """
 
     boxes: tuple[Box, ...]
@@ -54,6 +56,8 @@ class Scene:
     compact: bool = False
     remark: str = ""
     columns: int = 1
+    hides_pending: bool = field(default=False, repr=False)
+    key: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def labels_lines(self) -> bool:

@@ -24,6 +24,7 @@ from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.placement import is_chain
 from gviz.render.graphviz.scene_drawing import in_figure
 from gviz.render.picture_content import ExportOptions, Part, moment_scene
+from gviz.render.theme import LIGHT
 from gviz.trace import load
 
 torch = pytest.importorskip("torch")
@@ -70,7 +71,7 @@ def test_a_figure_shows_the_graph_and_nothing_of_the_debugger(trace, tmp_path):
         svg, _ = drawn(trace, tmp_path / "f.svg", figure=True, force=True, **options)
         texts = [text.text or "" for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
         words = " ".join(texts)
-        assert "loss" in words
+        assert ("loss" in words) == ("at" not in options)  # at event 20 it is not made yet
         assert not re.search(r"#\d|\[\+\]|►|event|released|freed|legend", words)
         assert b"state-current" not in svg
         assert b"<style" not in svg
@@ -426,3 +427,76 @@ def test_a_figure_names_the_tensors_of_rules_which_have_no_numbers():
     assert labels >= {"to x", "to sin", "to cos", "to self", "to other"}
     assert "to sqrt" not in labels  # two of them: each has the name of its parameter
     assert any("g * cos" in row.text for row in rows)
+
+
+def small_trace(folder):
+    with gviz.record(folder / "t.gviz"):
+        x = builtin.tensor([3.0, 4.0], requires_grad=True)
+        y = x * 2
+        loss = (y * y).sum()
+        loss.backward()
+    return folder / "t.gviz"
+
+
+def words_of(svg):
+    return [html.unescape(text.text or "") for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+
+
+def test_a_figure_of_an_earlier_moment_leaves_out_what_is_made_later(tmp_path):
+    trace = small_trace(tmp_path)
+    earlier, _ = drawn(trace, tmp_path / "f.svg", figure=True, at="y")
+    assert {"x", "y = mul"} <= {*words_of(earlier)}
+    assert "loss = sum" not in words_of(earlier)
+    assert b"stroke-dasharray" not in earlier
+    usual, _ = drawn(trace, tmp_path / "g.svg", at="y")
+    assert any(word.startswith("loss = sum") for word in words_of(usual))
+    assert b"stroke-dasharray" in usual
+
+
+def test_an_animated_figure_has_no_caption_and_its_boxes_appear_when_they_are_made(tmp_path):
+    trace = small_trace(tmp_path)
+    svg, notes = drawn(trace, tmp_path / "f.anim.svg", figure="two-columns")
+    assert not [note for note in notes if "figure" in note]
+    root = ElementTree.fromstring(svg)
+    assert float(root.get("width").removesuffix("pt")) == FIGURES["two-columns"].width
+    assert not re.search(r"event \d|#\d|►|pending", " ".join(words_of(svg)))
+    loss = [group for group in root.iter(f"{SVG}g") if "role-root" in group.get("class", "")]
+    assert loss
+    assert not [group for group in loss if "state-pending" in group.get("class") and len(group) > 1]
+
+
+@pytest.mark.parametrize("figure", ["one-column", "16:9"])
+def test_a_gif_and_a_series_can_be_figures(tmp_path, figure):
+    from PIL import Image
+
+    trace = small_trace(tmp_path)
+    export(trace, tmp_path / "f.gif", figure=figure)
+    pictures = export(trace, tmp_path / "s%02d.png", figure=figure)
+    sizes = set()
+    for picture in pictures:
+        with Image.open(picture) as image:
+            sizes.add(image.size)
+    ((width, _),) = sizes
+    assert abs(width - FIGURES[figure].width * 300 / 72) <= 1
+    result = tuple(bytes.fromhex(LIGHT.paints["root"].fill[1:]))
+    with Image.open(tmp_path / "f.gif") as gif:
+        assert max(gif.size) <= 2400
+        shown = []
+        for at in range(gif.n_frames):
+            gif.seek(at)
+            shown.append(result in {colour for _, colour in gif.convert("RGB").getcolors(1 << 20)})
+    assert shown == sorted(shown)
+    assert {*shown} == {False, True}
+
+
+def test_the_letters_of_a_figure_have_a_key_unless_the_legend_is_off(trace, tmp_path):
+    svg, _ = drawn(trace, tmp_path / "f.svg", figure="two-columns", level="nodes")
+    assert "|g|: norm of a gradient" in words_of(svg)
+    assert "L: loss" in words_of(drawn(small_trace(tmp_path), tmp_path / "l.svg", figure="two-columns")[0])
+    svg, _ = drawn(trace, tmp_path / "g.svg", figure="two-columns", level="nodes", legend=False)
+    assert not [word for word in words_of(svg) if word.startswith(("L: ", "|g|: "))]
+
+
+def test_a_figure_without_letters_has_no_key(tmp_path):
+    svg, _ = drawn(small_trace(tmp_path), tmp_path / "f.svg", figure=True, at="y")
+    assert not [word for word in words_of(svg) if ": " in word]

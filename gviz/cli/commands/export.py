@@ -124,9 +124,9 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     type=click.Choice(["one-column", "two-columns", "16:9"]),
     is_flag=False,
     flag_value="one-column",
-    help="Draw a figure for a paper (one or two columns) or a slide (16:9): without legend, caption, cursor and "
-    "numbers of nodes. A --figure at the end has the width of one column. Write .svg to edit it in Inkscape, .pdf for "
-    "LaTeX.",
+    help="Draw a figure for a paper (one or two columns) or a slide (16:9): without legend, caption, cursor, "
+    "numbers of nodes, and what is made after --at. A --figure at the end has the width of one column. Write .svg to "
+    "edit it in Inkscape, .pdf for LaTeX.",
 )
 @click.option("--only", multiple=True, metavar="GLOB", help="Draw only these modules and their inputs.")
 @click.option("--node", default="", metavar="PLACE", help="Draw only this node and its neighbours.")

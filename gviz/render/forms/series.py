@@ -17,11 +17,22 @@ from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.edge_content import Edge
 from gviz.render.boxes.selection import shown_ends
 from gviz.render.boxes.state_words import State
+from gviz.render.figure import FIGURES, as_figures
+from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.labels import CHARACTER
 from gviz.render.graphviz.placement import INCH, Placing, placing
 from gviz.render.graphviz.process import Picture, draw, draw_all
-from gviz.render.graphviz.scene_drawing import DPI, laid_out_or_simple, manner_of, settled, sized
+from gviz.render.graphviz.scene_drawing import (
+    DPI,
+    check_text,
+    figure_of_size,
+    laid_out_or_simple,
+    manner_of,
+    settled,
+    sized,
+    with_margins,
+)
 from gviz.render.graphviz.svg_output import scaled
 from gviz.render.legend import legend, together
 from gviz.render.picture_content import ExportOptions, check_moment, drawing, moment_structure
@@ -63,6 +74,8 @@ def scenes(timeline: Timeline, moments: Sequence[int], options: ExportOptions) -
     for number, n in enumerate(moments):
         options.progress(number / (2 * len(moments)))  # drawing is the other half of the work
         seen.append(scene(shape, timeline, timeline.at(n), tooltips=False))
+    if options.figure:
+        seen = as_figures(seen) if options.legend else [replace(one, key=()) for one in as_figures(seen)]
     longest = [
         max((len(row.text) for box in versions for row in box.rows), default=0)
         for versions in zip(*(one.boxes for one in seen), strict=True)
@@ -80,11 +93,18 @@ def pictures(
     place = _placing(seen, options, prefix)
     drawn = (digraph(one, manner_of(options, prefix, place)) for one in seen)
     return draw_all(
-        (sized(graph, picture, options.scale or _fitting(place, pixels)).source for graph in drawn),
+        (_sized(graph, picture, options, place, pixels).source for graph in drawn),
         picture,
         program="nop2",
         timeout=options.timeout + len(seen),
     )
+
+
+def _sized(graph: Digraph, picture: Picture, options: ExportOptions, place: Placing, pixels: int) -> Digraph:
+    """Return the graph with its size. Figures of a series have the size of a single one."""
+    if options.figure is None or not place.wide:
+        return sized(graph, picture, options.scale or _fitting(place, pixels))
+    return figure_of_size(graph, FIGURES[options.figure], picture, (place.wide, place.high), pixels)
 
 
 def _fitting(place: Placing, pixels: int) -> float:
@@ -105,6 +125,8 @@ def _placing(seen: Sequence[Scene], options: ExportOptions, prefix: str) -> Plac
         lambda: placing(widest),
     )
     one_line = joint * CHARACTER <= places.wide
+    if options.figure and places.wide:
+        check_text(FIGURES[options.figure], with_margins(places.wide, places.high), options)
     return replace(places, legend=signs, room=joint if one_line else room, one_line=one_line)
 
 
@@ -116,7 +138,7 @@ def _laid_out(widest: Scene, options: ExportOptions, prefix: str) -> Placing:
     frames = {frame["name"]: {"bb": frame["bb"], "lp": frame["lp"]} for frame in objects if "bb" in frame}
     lines = {line["id"].removeprefix(f"{prefix}-"): _line(line) for line in graph.get("edges", [])}
     _, _, wide, high = map(float, graph["bb"].split(","))
-    return Placing(boxes, lines, frames, points=max(wide, high), wide=wide)
+    return Placing(boxes, lines, frames, points=max(wide, high), wide=wide, high=high)
 
 
 def _box(box: dict[str, Any]) -> dict[str, str]:
@@ -152,4 +174,5 @@ def _widest_edge(versions: Sequence[Edge]) -> Edge:
 def frames(timeline: Timeline, moments: Sequence[int], options: ExportOptions, picture: Picture) -> Iterator[bytes]:
     """Yield one picture for each moment, for a numbered series of files."""
     for one in pictures(scenes(timeline, moments, options), options, picture):
-        yield scaled(one.decode("utf-8"), options.scale or 1.0).encode("utf-8") if picture == "svg" else one
+        scales = picture == "svg" and not options.figure
+        yield scaled(one.decode("utf-8"), options.scale or 1.0).encode("utf-8") if scales else one

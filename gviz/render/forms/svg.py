@@ -71,7 +71,7 @@ def headed(text: str, head: str, prefix: str) -> str:
 def words(scene: Scene, prefix: str) -> str:
     """Return a description of the picture for people who cannot see it."""
     what = UNTITLED if scene.title == UNTITLED else f"{UNTITLED} of {scene.title}"
-    title = f"{what}, {scene.caption}"
+    title = ", ".join(filter(None, (what, scene.caption)))
     texts = "; ".join(description(box) for box in scene.boxes[:DESCRIBED])
     more = len(scene.boxes) - DESCRIBED
     rest = f"; and {more} more boxes" if more > 0 else ""

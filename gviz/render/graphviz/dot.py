@@ -5,7 +5,7 @@ Expanded modules are nested frames around their boxes, which Graphviz calls clus
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -77,31 +77,38 @@ def digraph(scene: Scene, manner: Manner = USUAL) -> Digraph:
     straight = spine(scene)
     graph.attr(**straight.graph)
     for box in scene.boxes:
-        _add_box(graph, box, manner, straight.box(box.key))
+        _add_box(graph, box, manner, straight.box(box.key), HIDDEN if _is_hidden(scene, box) else {})
     add_frames(graph, scene, manner)
     _add_lines(graph, scene, manner, straight)
     return graph
 
 
-def _add_box(graph: Digraph, box: Box, manner: Manner, aligned: dict[str, str]) -> None:
+HIDDEN = {"style": "invis"}
+
+
+def _is_hidden(scene: Scene, box: Box) -> bool:
+    return scene.hides_pending and "pending" in box.states
+
+
+def _add_box(graph: Digraph, box: Box, manner: Manner, aligned: dict[str, str], hidden: dict[str, str]) -> None:
     theme, prefix, placing = manner.theme, manner.prefix, manner.placing
     common = {"id": f"{prefix}-{box.key}", "class": _classes(box), "tooltip": _tooltip(box.tooltip)}
     place = placing.boxes[box.key] if placing else aligned
     if theme.form.card == "box":
-        graph.node(box.key, box_label(box, theme), **common, **_box_attributes(box, theme), **place)
+        graph.node(box.key, box_label(box, theme), **(common | _box_attributes(box, theme) | place | hidden))
         return
     label, symbol = card(box, theme)
-    graph.node(box.key, label, **common, shape="plain", **place)
+    graph.node(box.key, label, **(common | {"shape": "plain"} | place | hidden))
     if symbol:
         head = f"{box.key}{SPLIT}"
         circle = common | {"id": f"{prefix}-{head}", "class": f"{common['class']} symbol"}
         place = placing.boxes.get(head, {}) if placing else {}
-        graph.node(head, symbol, **(circle | _circle(box, theme) | place))
+        graph.node(head, symbol, **(circle | _circle(box, theme) | place | hidden))
         route = placing.lines.get(f"{box.key}-line", {}) if placing else {}
         line = {"class": "edge-inner", "id": f"{prefix}-{box.key}-line", "color": theme.edge, "weight": STRAIGHT}
         if theme.form.card == "wire":
             line |= {"headport": "w", "arrowhead": "none"}
-        graph.edge(head, box.key, **line, **route)
+        graph.edge(head, box.key, **(line | route | hidden))
 
 
 def _circle(box: Box, theme: Theme) -> dict[str, str]:
@@ -130,6 +137,8 @@ def _add_lines(graph: Digraph, scene: Scene, manner: Manner, straight: Spine) ->
             | {"id": f"{manner.prefix}-e{number}", "weight": straight.weight(number)}
             | route
         )
+        if scene.hides_pending and "pending" in edge.states:
+            attributes |= HIDDEN
         tail, head = ends(edge)
         head += SPLIT if not boxes and head in ops else ""
         if theme.form.card == "wire":
@@ -160,7 +169,7 @@ def _graph_attributes(scene: Scene, manner: Manner) -> dict[str, str]:
 def _label(scene: Scene, manner: Manner) -> dict[str, str]:
     """Return the text below the boxes: the title, the line of the program, and the legend. It never moves the boxes."""
     if not manner.theme.form.caption:
-        return {}
+        return {"label": table(_key_rows(scene.key, manner.theme))} if scene.key else {}
     theme, placing = manner.theme, manner.placing
     title, muted = f"<b>{coloured(scene.title, theme.texts['title'])}</b>", theme.texts["muted"]
     lines = [f"{title}{'&#160;' * 4}{coloured(scene.caption, muted)}"]
@@ -182,6 +191,24 @@ def _label(scene: Scene, manner: Manner) -> dict[str, str]:
         fills = placing is not None and placing.wide > 0
         rows += legend_rows(signs, theme, max(room, placing.wide if placing else 0), flows=fills)
     return {"label": table(rows)}
+
+
+KEY_WIDTH = 46
+"""The most characters of a line of a key: it must not be wider than its figure."""
+
+
+def _key_rows(key: Sequence[str], theme: Theme) -> Iterator[str]:
+    """Yield the meanings of letters in lines of similar length."""
+    lines: list[str] = []
+    for sign in key:
+        joined = f"{lines[-1]}    {sign}" if lines else ""
+        if joined and cell_len(joined) <= KEY_WIDTH:
+            lines[-1] = joined
+        else:
+            lines.append(sign)
+    for line in lines:
+        text = "&#160;&#160;&#160; ".join(coloured(part, theme.texts["muted"], SMALL) for part in line.split("    "))
+        yield f'<td align="left">{text}</td>'
 
 
 def _classes(box: Box) -> str:
@@ -276,10 +303,10 @@ def _tooltip(text: str) -> str:
 def add_frames(graph: Digraph, scene: Scene, manner: Manner) -> None:
     """Put the boxes of a graph into the frames of their modules, if there are any."""
     if manner.placing is None or manner.placing.frames:
-        _fill(graph, list(scene.boxes), 0, manner, "6" if scene.compact else "10")
+        _fill(graph, scene, list(scene.boxes), 0, manner, "6" if scene.compact else "10")
 
 
-def _fill(graph: Digraph, boxes: list[Box], depth: int, manner: Manner, margin: str) -> None:
+def _fill(graph: Digraph, scene: Scene, boxes: list[Box], depth: int, manner: Manner, margin: str) -> None:
     inner: dict[tuple[str, str], list[Box]] = {}
     for box in boxes:
         if len(box.enclosing_modules) > depth:
@@ -290,7 +317,9 @@ def _fill(graph: Digraph, boxes: list[Box], depth: int, manner: Manner, margin: 
                 graph.node(f"{box.key}{SPLIT}")
     for (key, title), inside in inner.items():
         with graph.subgraph(name=f"cluster_{key}", graph_attr=_attributes(key, title, manner, margin)) as frame:
-            _fill(frame, inside, depth + 1, manner, margin)
+            if all(_is_hidden(scene, box) for box in inside):
+                frame.attr(**HIDDEN)
+            _fill(frame, scene, inside, depth + 1, manner, margin)
 
 
 def _attributes(key: str, title: str, manner: Manner, margin: str) -> dict[str, str]:

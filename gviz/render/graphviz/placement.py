@@ -181,7 +181,7 @@ class Placing:
 
     Pictures of a series have the same `legend`, below the boxes, with `room` characters. The line of the program may be
     in `one_line` with the title. A `simple` placing is gviz's own layout, which has one box for each node. The larger
-    side is `points` long, and the picture is `wide` points; both are 0 if they are unknown.
+    side is `points` long, and the picture is `wide` and `high` points; all are 0 if they are unknown.
     """
 
     boxes: Mapping[str, dict[str, str]]
@@ -192,6 +192,7 @@ class Placing:
     simple: bool = False
     points: float = 0.0
     wide: float = 0.0
+    high: float = 0.0
     one_line: bool = False
 
 

@@ -60,13 +60,40 @@ def in_figure(graph: Digraph, figure: Figure, picture: Picture, options: ExportO
         other = _figure_size(turned, options)
         if figure.scale(*other) * TEXT > text:
             graph, size, text = turned, other, figure.scale(*other) * TEXT
+    check_text(figure, size, options)
+    graph.attr(viewport=figure.viewport(*size))
+    if picture == "png":
+        graph.attr(dpi=str(FIGURE_DPI))
+    return graph
+
+
+def check_text(figure: Figure, size: tuple[float, float], options: ExportOptions) -> None:
+    """Add a note if the text of a figure is small. Raises `GvizError` if it is too small to be read.
+
+    `size` is that of the figure before it is scaled.
+    """
+    text = figure.scale(*size) * TEXT
     if text < LEAST_TEXT:
         raise _unreadable(text, size, options)
     if text < figure.least - 0.05:
         options.note(f"the text of the figure is {text:.1f} pt high, less than {figure.least:g} pt")
-    graph.attr(viewport=figure.viewport(*size))
+
+
+def with_margins(wide: float, high: float) -> tuple[float, float]:
+    """Return the size of a figure whose graph has this size, in points, before it is scaled."""
+    return wide + 2 * FIGURE_PAD, high + 2 * (FIGURE_PAD + TAB)
+
+
+def figure_of_size(
+    graph: Digraph, figure: Figure, picture: Picture, size: tuple[float, float], pixels: int = 0
+) -> Digraph:
+    """Return a graph of known size, in points, as a figure; with at most so many `pixels` if they are not 0."""
+    whole = with_margins(*size)
+    graph.attr(pad=f"{FIGURE_PAD / INCH:.3f}", margin="0", viewport=figure.viewport(*whole))
     if picture == "png":
-        graph.attr(dpi=str(FIGURE_DPI))
+        scale = figure.scale(*whole)
+        longest = max(figure.width, figure.height if figure.fills else whole[1] * scale) / INCH
+        graph.attr(dpi=f"{min(FIGURE_DPI, pixels / longest) if pixels else FIGURE_DPI:.2f}")
     return graph
 
 
@@ -119,7 +146,8 @@ def _on_slide(scene: Scene, options: ExportOptions) -> Scene:
     figure, quiet = FIGURES[options.figure or "one-column"], replace(options, note=_ignore)
     if not figure.fills or not is_chain(scene):
         return scene
-    texts = [figure.scale(*_figure_size(_turned(scene, options, way), options)) * TEXT for way in ("TB", "LR")]
+    graph = replace(scene, key=())  # its few small words decide nothing
+    texts = [figure.scale(*_figure_size(_turned(graph, options, way), options)) * TEXT for way in ("TB", "LR")]
     if max(texts) >= figure.least - 0.05:
         return scene
     folded = _in_columns(scene, quiet)
@@ -178,9 +206,10 @@ _LESS_TEXT: dict[Density, str] = {"brief": "each box shows one line", "min": "bo
 
 
 def _can_be_read(scene: Scene, options: ExportOptions) -> bool:
+    graph = replace(scene, key=())
     try:
         in_figure(
-            _fitting(scene, options), FIGURES[options.figure or "one-column"], "svg", replace(options, note=_ignore)
+            _fitting(graph, options), FIGURES[options.figure or "one-column"], "svg", replace(options, note=_ignore)
         )
     except TooSmallError:
         return False
@@ -288,7 +317,11 @@ def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str
     def laid_out() -> bytes:
         graph = _fitting(scene, options, prefix)
         if options.figure:
-            graph = in_figure(graph, FIGURES[options.figure], picture, options)
+            try:
+                graph = in_figure(graph, FIGURES[options.figure], picture, options)
+            except TooSmallError:
+                graph = _fitting(replace(scene, key=()), options, prefix)
+                graph = in_figure(graph, FIGURES[options.figure], picture, options)
         else:
             graph = sized(graph, picture, options.scale)
         return draw(graph.source, picture, timeout=options.timeout)
