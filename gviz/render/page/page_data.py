@@ -21,13 +21,14 @@ from gviz.explain.parameter_updates import write_place
 from gviz.render.boxes.box_size import Outline, module_key
 from gviz.render.boxes.collapsed_parts import MORE
 from gviz.render.boxes.edges import WRITES, is_write
+from gviz.render.boxes.function_calls import has_public_names
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import Structure, structure
 from gviz.render.boxes.selection import shown_ends
 from gviz.render.page.changes import Cell, Change, Changes, line_key, nodes_in
 from gviz.render.page.geometry import Geometry, Spot, geometries
 from gviz.render.page.opened_boxes import MOST_NODES, MOST_OPEN, View, union_of, views
-from gviz.render.picture_content import ExportOptions, drawing
+from gviz.render.picture_content import ExportOptions, Part, drawing
 from gviz.render.scene import program_title, scene
 from gviz.source.call_stack import Frame, source_lines
 from gviz.trace import navigation
@@ -72,7 +73,7 @@ In a browser of 1280 x 800 pixels, such a graph is visible as a whole, and its t
 
 
 FEW_NODES = 40
-"""A graph with at most this many nodes has a box for each of them."""
+"""A graph with at most this many nodes has a box for each of them, if each is a call of the program."""
 MOST_WORK = 600_000
 """The most work for the texts of collapsed boxes (see `GraphView.work`): about 30 s. Beyond it, equal parts have a box
 each, if that is less.
@@ -169,12 +170,14 @@ def _drawn(timeline: Timeline, span: Extent, options: ExportOptions) -> Iterator
 
 
 def _words(timeline: Timeline, iteration: Iteration, n: int, options: ExportOptions) -> Options:
-    """Return the options with which an iteration is drawn first.
+    """Return the options with which an iteration is drawn first: at the level of a picture that fits the window.
 
-    A small graph has a box for each node, except for long data preparation.
+    A small graph has a box for each node, except for long data preparation, if a picture would have them, too, or if
+    the user requests a part of it.
     """
-    is_small = len(timeline.nodes.of(iteration)) <= FEW_NODES and options.part.level == "auto"
-    if is_small and not options.part.expand:
+    nodes = timeline.nodes.of(iteration)
+    is_small = len(nodes) <= FEW_NODES and options.part.level == "auto" and not options.part.expand
+    if is_small and (options.part != Part() or has_public_names(timeline, map(timeline.info, nodes))):
         return drawing(timeline, n, options, collapses_data=True)
     notes: list[str] = []
     words = drawing(timeline, n, replace(options, note=notes.append), fits=True, window=WINDOW, most_work=MOST_WORK)

@@ -315,3 +315,29 @@ def test_a_box_for_whose_nodes_there_is_no_room_is_tried_once(monkeypatch):
     page(timeline_of(program))
     assert len(tried) > 8
     assert len(tried) == len(set(tried))
+
+
+@pytest.mark.torch
+def test_a_small_model_opens_with_its_modules_collapsed_as_in_a_picture_and_each_can_be_opened(tmp_path):
+    real = pytest.importorskip("torch")
+    nn = real.nn
+    with gviz.record(tmp_path / "t.gviz"):
+        net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+        nn.functional.cross_entropy(net(real.randn(5, 4)), real.arange(5) % 3).backward()
+    timeline = gviz.load(tmp_path / "t.gviz")
+    notes = []
+    data = held(page(timeline, notes=notes))
+    first, *others = data["graphs"][0]["views"]
+    shown = [box[3] for box in first["boxes"]]
+    assert [title for title in shown if "Linear" in title or "ReLU" in title] == ["0 Linear", "1 ReLU", "2 Linear"]
+    assert not [title for title in shown if "weight" in title]
+    opens = [box[9] for box in first["boxes"] if "Linear" in box[3]]
+    assert len({*opens} - {-1}) == 2
+    assert all(any("weight" in box[3] for box in others[view - 1]["boxes"]) for view in opens)
+    assert notes[0].endswith("Click a box or press o to open it; O closes it.")
+
+
+def test_a_small_program_without_modules_has_a_box_for_each_node_on_its_page():
+    first, *others = held(page(two_shares().timeline))["graphs"][0]["views"]
+    assert not others
+    assert not [box for box in first["boxes"] if box[2] == "module"]
