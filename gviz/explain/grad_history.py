@@ -61,6 +61,20 @@ def passes_added(timeline: Timeline, node: int, seq: int) -> list[tuple[int, Gra
     return []
 
 
+def passes_in(timeline: Timeline, node: int, seq: int) -> tuple[int, ...]:
+    """Return the passes whose gradients are in the ``.grad`` of event `seq`, in order; empty if that is not known."""
+    passes: list[int] = []
+    for earlier in reversed([n for n in timeline.events_of(node) if n <= seq]):
+        event = timeline.event(earlier)
+        if isinstance(event, GradAccumulated) and event.node == node:
+            passes.insert(0, event.pass_nr)
+            if event.value is None:
+                return tuple(passes)
+        elif isinstance(event, GradSet) and event.node == node:
+            return tuple(passes) if event.how in ("none", "zero") else ()
+    return ()
+
+
 def holds_older(timeline: Timeline, node: int, seq: int, start: int) -> bool:
     """Return whether the ``.grad`` of event `seq` holds what was there before the last pass that added to it.
 

@@ -220,7 +220,7 @@ def test_a_call_whose_grad_holds_other_passes_shows_only_what_it_adds():
     assert ".grad |g| 1 " in brief[2]
     assert "|g|" not in text(timeline, timeline.iterations[1].start + 1, 1, graph_filter=closed)
     options = Options(density="short", tensors="line", graph_filter=closed)
-    totals = ("|g| 1", "|g| 101, all passes", "|g| 1")
+    totals = ("|g| 1", "|g| 101, passes 1, 2", "|g| 1")
     for each, end, total in zip(timeline.iterations, ends, totals, strict=True):
         boxes = scene(structure(timeline, each, options), timeline, timeline.at(end)).boxes
         rows = [row for box in boxes if box.role == "module" for row in box.rows]

@@ -716,3 +716,26 @@ def test_a_module_that_is_not_tracked_is_one_box_and_not_its_parameters(tmp_path
     scene, _ = drawn(recorded(tmp_path, program, torch), level="auto")
     assert {box.role for box in scene.boxes if "Linear" in box.title} == {"module"}
     assert not [box.title for box in scene.boxes if box.role == "parameter"]
+
+
+def gan(torch, losses):
+    nn, optim = torch.nn, torch.optim
+    generator, critic = (nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 2)) for _ in range(2))
+    for _ in range(2):
+        optim.SGD(critic.parameters(), 0.1).zero_grad()
+        fake = generator(torch.ones(3, 2))
+        d_loss = critic(fake.detach()).mean()
+        d_loss.backward()
+        g_loss = -critic(fake).mean()
+        if not losses:
+            (g_loss * 2).backward(retain_graph=True)
+        g_loss.backward()
+
+
+@pytest.mark.parametrize(("losses", "text"), [(True, " of d_loss and g_loss"), (False, ", passes 4, 5, 6")])
+def test_the_gradients_of_a_critic_name_the_passes_that_they_come_from(tmp_path, losses, text):
+    timeline = recorded(tmp_path, lambda torch: gan(torch, losses), engine("torch"))
+    scene, _ = drawn(timeline, level="modules")
+    grads = [row.text for box in scene.boxes for row in box.rows if row.label == ".grad" and "|g|" in row.text]
+    assert len([one for one in grads if one.endswith(text)]) >= 2
+    assert not [one for one in grads if "all passes" in one]

@@ -13,8 +13,9 @@ from math import hypot, inf, isfinite, nan
 from msgspec.structs import replace as replace_struct
 
 from gviz.events import GradFlowed
+from gviz.explain.backward_passes import pass_started
 from gviz.explain.display_names import title as node_name
-from gviz.explain.grad_history import holds_older
+from gviz.explain.grad_history import holds_older, passes_in
 from gviz.explain.hook_effects import HookEffect
 from gviz.render.boxes.box_row import Row, Style
 from gviz.render.boxes.box_size import (
@@ -362,8 +363,55 @@ def _gradient(group: Group, now: Now) -> Row:
         some = f"|g| {number(length, 3)}, {missing} of {len(group.parameters)} without"
         return Row(some, "grad" if isfinite(length) else "bad", ".grad")
     of, total = _calls(group), _total(length)
-    every = f", all {of} calls" if of > 1 else ", all passes" if _holds_older(group, now) else ""
+    passes = _passes(group, now)
+    several = passes or (", all passes" if _holds_older(group, now) else "")
+    every = several or (f", all {of} calls" if of > 1 else "")
     return replace(total, text=f"{total.text}{every}")
+
+
+MOST_PASSES = 3
+"""The most passes whose numbers are listed."""
+
+
+def _passes(group: Group, now: Now) -> str:
+    """Return the passes whose gradients the ``.grad`` of a module holds; empty for only one pass of this iteration.
+
+    They have the names of their losses if each has another: ``of d_loss and g_loss``; else numbers: ``, passes 3, 4``.
+    """
+    numbers: set[int] = set()
+    for node in group.parameters:
+        state = now.states[node]
+        if state is not None and state.outputs and state.outputs[0].grad is not None:
+            added = now.timeline.once(_passes_added, (node, state.outputs[0].grad_seq))
+            if not added:
+                return ""
+            numbers.update(added)
+    passes = sorted(numbers)
+    start = now.timeline.iteration_at(now.moment.n).start
+    if not passes or (len(passes) == 1 and now.timeline.pass_start(passes[0]) >= start):
+        return ""
+    names = [now.timeline.once(_loss_of, pass_nr) for pass_nr in passes[: MOST_PASSES + 1]]
+    if 1 < len(names) == len({*names}) <= 2 and all(0 < len(name) <= LONGEST_LOSS for name in names):
+        return f" of {' and '.join(names)}"
+    if len(passes) > MOST_PASSES:
+        is_run = passes[-1] - passes[0] == len(passes) - 1
+        return f", passes {passes[0]} to {passes[-1]}" if is_run else f", {len(passes)} passes"
+    return f", pass{'es' * (len(passes) > 1)} {', '.join(map(str, passes))}"
+
+
+LONGEST_LOSS = 8
+"""The most characters of the name of a loss next to a norm."""
+
+
+def _passes_added(timeline: Timeline, about: tuple[int, int]) -> tuple[int, ...]:
+    return passes_in(timeline, *about)
+
+
+def _loss_of(timeline: Timeline, pass_nr: int) -> str:
+    """Return the name of the only result from which a pass started; empty if it has none."""
+    started = pass_started(timeline, pass_nr)
+    roots = started.roots if started is not None else ()
+    return timeline.info(roots[0][0]).name if len(roots) == 1 else ""
 
 
 def _total(length: float) -> Row:
