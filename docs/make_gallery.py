@@ -20,7 +20,10 @@ FIGURES = """
 ## Figures for papers and slides
 
 `--figure` draws the graph alone: no legend, caption, cursor, `[+]`, or numbers of nodes. The picture has exactly the
-width of its place, and shows as much as fits there with readable text.
+width of its place, and shows as much as fits there with readable text. A line below the graph explains the letters in
+it, `L: loss` and `|g|: norm of a gradient`; `--no-legend` leaves it out. With `--at`, what the program makes later is
+left out, too: without `--figure` it is dashed. A GIF, an animated SVG and a series (`step%03d.png`) can be figures: all
+their pictures have one size, and a box appears when it is made.
 
 | `--figure` | width | text |
 |---|---|---|
@@ -65,10 +68,12 @@ The inputs, the child modules of a model, the loss and every cut have a box at a
 Three or more operations that only prepare data are one box, `x  8 operations on data`, at the levels `modules` and
 `auto`; `--expand x` shows them.
 
-`--expand layers.3` opens that module at any level. In Python, `gviz.export(…, level="calls", expand="layers.3")` and
-`gviz.make_dot(…, level=…, expand=…)` take the same options. A box of several equal modules shows the gradient of
-each as a bar, with the least and the greatest norm. A box with a tab is a module, even if it makes only one call, as
-`Linear` does.
+`--expand layers.3` opens that module at any level, and `--expand step` the box `step ×5` of a loop. A name may be a
+glob (`'step*'`), or the text in the picture (`'step index, RNNCell ×5'`). In Python,
+`gviz.export(…, level="calls", expand="layers.3")` and `gviz.make_dot(…, level=…, expand=…)` take the same options. A
+box of several equal modules shows the gradient of each as a bar, with the least and the greatest norm. The box of a
+loop has a bar for each step, of the gradient of its result: in `h = cell(x[t], h)`, `|∂L/∂h|` shows whether it vanishes
+through time. A box with a tab is a module, even if it makes only one call, as `Linear` does.
 
 `--overlay memory` adds to each box what it saves for backward at the peak. `--overlay time` adds what a module takes,
 forward and backward. The bytes of all boxes add up to the peak that `gviz show TRACE memory` reports. Times come from
