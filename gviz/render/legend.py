@@ -11,11 +11,12 @@ from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.edge_content import SYMBOL
 from gviz.render.boxes.edges import CONTRACTED, WRITES
 from gviz.render.boxes.node_rows import HOOK, NORM
-from gviz.render.boxes.part_gradients import EACH, NO_BAR
+from gviz.render.boxes.part_gradients import BAD_BAR, EACH, NO_BAR
 from gviz.render.boxes.state_words import SHOWN
 from gviz.render.boxes.tensor_pictures import NO_SHADES
 from gviz.render.scene import Scene
 from gviz.render.theme import Card
+from gviz.values.value_text import NO_VALUE
 
 Rows = tuple[tuple[str, str], ...]
 
@@ -124,12 +125,12 @@ def seen(scene: Scene) -> Seen:
 
 
 def _barred(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield ``steps`` if a row has the gradients of steps as bars, and ``gaps`` if a part has no bar."""
+    """Yield ``steps`` if a row has the gradients of steps as bars; ``gaps`` and ``bad bars`` for parts without."""
     for row in rows:
         if row.label.startswith(f"|{SYMBOL}"):
             yield "steps"
-        if (row.label == EACH or row.label.startswith(f"|{SYMBOL}")) and NO_BAR in row.text:
-            yield "gaps"
+        if (row.label == EACH or row.label.startswith(f"|{SYMBOL}")) and row.text != NO_VALUE:
+            yield from (word for sign, word in ((NO_BAR, "gaps"), (BAD_BAR, "bad bars")) if sign in row.text.split()[0])
 
 
 SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
@@ -161,6 +162,7 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
         f"|{SYMBOL}h| ▁▃▆: the norm of that gradient at each step, with the least and the greatest",
     ),
     (lambda seen: "gaps" in seen.rows, f"{NO_BAR} among bars: no gradient has come to this part"),
+    (lambda seen: "bad bars" in seen.rows, f"{BAD_BAR} among bars: the gradient of this part holds nan or inf"),
     (lambda seen: CONTRACTED in seen.lines, "line with …: leads through nodes that are left out"),
     (lambda seen: WRITES in seen.lines, f"arrow with {WRITES}: updates running statistics, which only eval uses"),
     (lambda seen: "bars" in seen.rows, "bars: how many numbers, from the smallest to the largest"),

@@ -1,7 +1,6 @@
 """The level of the graph: a box for each node, for each function call, or for each child module."""
 
 from math import inf, nan
-from types import SimpleNamespace
 
 import pytest
 from driving import app_of, transcript
@@ -12,8 +11,8 @@ from gviz.engine import nn
 from gviz.engine.nn import functional as F
 from gviz.errors import GvizError
 from gviz.explain.module_costs import Costs, costs
-from gviz.render.boxes import module_boxes
 from gviz.render.boxes.fold import modules
+from gviz.render.boxes.part_gradients import bars
 from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui import folds as folds_module
 from gviz.tui.drawing import module_tree
@@ -371,10 +370,8 @@ def test_bars_are_for_finite_amounts(amount, largest, cells):
     assert largest_of([amount, nan, inf, None]) in (amount, 0.0)
 
 
-def test_a_gradient_that_is_not_finite_is_the_lowest_of_the_bars_of_equal_layers(monkeypatch):
-    norms = iter([1.0, nan, inf, 2.0])
-    monkeypatch.setattr(module_boxes, "gradient_norm", lambda nodes, states: next(norms))
-    layers = SimpleNamespace(members=[(1,), (2,), (3,), (4,)])
-    timeline = SimpleNamespace(once=lambda question, about: ())  # no module uses a parameter
-    row = module_boxes._bars(layers, None, SimpleNamespace(timeline=timeline, states={}))
-    assert row.text.split() == ["▅▁▁█", "1", "..", "2"]
+def test_a_gradient_that_is_not_finite_has_a_sign_in_the_place_of_its_bar():
+    assert bars([1.0, nan, inf, 2.0, None]).split() == ["▅!!█·", "1", "..", "2"]
+    assert bars([1.0, nan]).split() == ["█!", "1", "..", "1"]
+    assert bars([nan, nan]).split() == ["!!", "nan", "..", "nan"]
+    assert bars([1.0, None]) == bars([]) == ""

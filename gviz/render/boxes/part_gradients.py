@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from math import isfinite, log
+from math import isfinite, log, nan
 
 from gviz.render.boxes.fold import Group
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 
-BARS, NO_BAR = "▁▂▃▄▅▆▇█", "·"
-"""The bars from low to high, and the sign of a part without a gradient."""
+BARS, NO_BAR, BAD_BAR = "▁▂▃▄▅▆▇█", "·", "!"
+"""The bars from low to high, and the signs of a part without a gradient, and with nan or inf in it."""
 EACH = "each"
 """The label of the bars of parts whose results have no name, and of layers."""
 MOST_BARS, BRIEF_BARS = 24, 12
@@ -32,9 +32,9 @@ Use = tuple[int, int, int]
 def bars(norms: Sequence[float | None], most_bars: int = MOST_BARS) -> str:
     """Return the norms as bars, with the least and the greatest: ``▁▂▄█  0.01 .. 0.8``; empty for fewer than two."""
     known = [norm for norm in norms if norm is not None and isfinite(norm)]
-    if len(known) < 2:
+    if sum(norm is not None for norm in norms) < 2:
         return ""
-    least, most = min(known), max(known)
+    least, most = min(known, default=nan), max(known, default=nan)
     drawn = "".join(_bar(norm, least, most) for norm in norms[:: -(-len(norms) // most_bars)])
     return f"{drawn}  {number(least, 3)} .. {number(most, 3)}"
 
@@ -46,8 +46,10 @@ def bars_width(count: int, most_bars: int = MOST_BARS) -> int:
 
 def _bar(norm: float | None, least: float, most: float) -> str:
     """Return the bar of a norm, on a logarithmic scale where norms differ by orders of magnitude."""
-    if norm is None or not isfinite(norm):
+    if norm is None:
         return NO_BAR
+    if not isfinite(norm):
+        return BAD_BAR
     if norm <= 0 or most <= 0:
         return BARS[0]
     span = most / least if least > 0 else 0.0
