@@ -53,7 +53,7 @@ from gviz.render.boxes.fold import (
 )
 from gviz.render.boxes.function_calls import with_calls
 from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informative
-from gviz.render.boxes.repeats import with_repeats
+from gviz.render.boxes.repeats import is_repeat_named, with_repeats
 from gviz.render.boxes.selection import shown_nodes
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished, parts
 from gviz.trace.backward_order import planned
@@ -398,8 +398,12 @@ class Folds:
         return graph_filter.closed | shown | repeated
 
     def expand(self, node: int, path: str = "") -> str:
-        """Expand the named module, or the outermost collapsed call around a node; return its name."""
+        """Expand the named module or equal parts, or the outermost collapsed call around a node; return its name."""
         iteration = self.iteration_of(node)
+        if path and (parts := self._repeats_named(path, iteration)):
+            self._expanded |= parts
+            self._was_edited_by_user = True
+            return path
         box = self._box(self._chain(node, iteration), iteration)
         holds = path in self.collapsed(iteration) if path else box is not None
         otherwise = f"no collapsed {self._box_words(iteration)} contains the selected node"
@@ -411,6 +415,14 @@ class Folds:
             self._expanded |= {chosen}
         self._was_edited_by_user |= not is_data
         return path or _name(box)
+
+    def _repeats_named(self, name: str, iteration: Iteration) -> frozenset[str]:
+        """Return the paths of the boxes of equal parts with this name, as the text of a picture writes it."""
+        if not self.ready(iteration) or self._leveled(iteration) is None:
+            return frozenset()
+        groups = [group for group in self.folded(iteration).groups if group.repeat is not None]
+        named = (group for group in groups if group.repeat and is_repeat_named(group.call, group.repeat.title, [name]))
+        return frozenset(group.call.path for group in named)
 
     def collapse(self, node: int, path: str = "") -> str:
         """Collapse the named module, or the innermost expanded call around a node; return its name."""

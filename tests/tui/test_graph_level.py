@@ -103,6 +103,15 @@ def test_a_repeat_expands_to_its_modules_and_a_module_to_its_calls():
     assert titles(folds) == titles(at("modules"))
 
 
+@pytest.mark.parametrize("typed", ["blocks.0–2", "blocks*", "blocks.0–2 ×3", "blocks.0–2 Block ×3"])
+def test_a_repeat_expands_by_the_text_that_names_it(typed):
+    folds = at("modules")
+    assert folds.expand(0, typed) == typed
+    assert titles(folds) == ["Net.blocks.0", "Net.blocks.1", "Net.blocks.2", "Net.head", "cross_entropy"]
+    with pytest.raises(GvizError, match="not collapsed"):
+        folds.expand(0, "stairs")
+
+
 def test_a_named_module_expands_out_of_its_repeat():
     folds = at("modules")
     assert "Net.blocks.2" in folds.collapsed(TRAINED.iterations[0])
