@@ -85,11 +85,11 @@ INSIDE = {
         boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles boxes.detail_rows
         layout.columns cells.canvas boxes.selection boxes.repeats boxes.function_calls boxes.graph_views
         boxes.collapsed_parts boxes.part_gradients boxes.box_size layout.routing boxes.graph_structure
-        boxes.node_rows boxes.state_words boxes.module_boxes boxes.edge_content boxes.box_content scene
+        boxes.node_rows boxes.state_words boxes.edge_content boxes.module_boxes boxes.box_content scene
         figure legend page.changes cells.viewport graphviz.labels graphviz.legend_table graphviz.placement
-        graphviz.dot detail_level picture_content page.document page.html_document forms.picture_json
+        graphviz.dot detail_level picture_content page.html_document forms.picture_json
         forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry forms.series forms.svg
-        forms.png_and_pdf page.views page.opened_boxes page.page_data forms.gif forms.animation
+        forms.png_and_pdf page.opened_boxes page.page_data forms.gif forms.animation
         file_formats""",
     "source": "call_stack parsing saved_names object_names",
     "values": "plain_text value number_text value_text",
