@@ -86,7 +86,7 @@ INSIDE = {
         layout.columns cells.canvas boxes.selection boxes.repeats boxes.function_calls boxes.graph_views
         boxes.collapsed_parts boxes.part_gradients boxes.box_size layout.routing boxes.graph_structure
         boxes.node_rows boxes.state_words boxes.edge_content boxes.module_boxes boxes.box_content scene
-        figure legend page.changes cells.viewport graphviz.labels graphviz.legend_table graphviz.placement
+        legend figure page.changes cells.viewport graphviz.labels graphviz.legend_table graphviz.placement
         graphviz.dot detail_level picture_content page.html_document forms.picture_json
         forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry forms.series forms.svg
         forms.png_and_pdf page.opened_boxes page.page_data forms.gif forms.animation
