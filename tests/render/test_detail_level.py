@@ -399,6 +399,30 @@ def test_a_buffer_is_in_its_module_in_every_iteration(tmp_path):
     assert not [title for title in titles(scene) if "running" in title]
 
 
+def test_a_buffer_is_in_its_module_where_a_program_has_several_models(tmp_path):
+    torch = engine("torch")
+
+    class Net(torch.nn.Module):
+        def __init__(self, size):
+            super().__init__()
+            self.net = torch.nn.Sequential(torch.nn.Linear(4, size), torch.nn.BatchNorm1d(size))
+
+        def forward(self, x):
+            return self.net(x)
+
+    def program(torch):
+        first, second = Net(4), Net(2)
+        for _ in range(2):
+            second(first(torch.randn(8, 4))).pow(2).mean().backward()
+
+    timeline = recorded(tmp_path, program, torch)
+    names = {timeline.info(node).name for node in timeline.nodes}
+    assert {"first.net.1.running_mean", "second.net.1.running_mean"} <= names
+    scene, _ = drawn(timeline, level="calls")
+    assert [title for title in titles(scene) if "BatchNorm" in title] == ["net.1 BatchNorm1d"] * 2
+    assert not [title for title in titles(scene) if "running" in title or "Sequential" in title]
+
+
 def test_a_collapsed_module_with_nan_gradients_says_nan(tmp_path):
     torch = engine("torch")
 

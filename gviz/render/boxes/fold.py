@@ -451,10 +451,15 @@ def reading_graph(timeline: Timeline, infos: Sequence[NodeInfo], *, whole: bool 
             elif _is_attribute(info):
                 buffers[info.node] = (info.name or "").rpartition(".")[0]
     paths = {call.path.partition(".")[2] for chain in {*calls.values()} for call in chain if call.of_module}
-    owned = frozenset(node for node, path in buffers.items() if path in paths)
+    owned = frozenset(node for node, path in buffers.items() if {path, _without_model(path)} & paths)
     calls |= dict.fromkeys(owned, ())
     placed = frozenset(node for node in buffers if not calls[node])
     return CallGraph(nodes, inputs, _numbered_as_made(timeline, calls) if whole else calls, loose, placed, owned)
+
+
+def _without_model(path: str) -> str:
+    """Return a path without its first part: of several models, each one's variable stands before its paths."""
+    return path.partition(".")[2] or path
 
 
 def _is_attribute(info: NodeInfo) -> bool:

@@ -128,8 +128,9 @@ def _is_of_module(leaf: NodeInfo, user: NodeInfo) -> bool:
     """Return whether a leaf is a parameter or buffer of the module whose call uses it, or a constant of that call."""
     if leaf.created.kind in ("op", "parameter"):
         return leaf.created.kind == "parameter"
-    holder = leaf.name.rpartition(".")[0]  # a path in the model, with or without the model
-    return _module(leaf) == _module(user) or (bool(holder) and holder in (user.scope, user.scope.partition(".")[2]))
+    holder = leaf.name.rpartition(".")[0]  # a path in the model, with or without the model or its variable
+    paths = {holder, holder.partition(".")[2]} - {""}
+    return _module(leaf) == _module(user) or not paths.isdisjoint((user.scope, user.scope.partition(".")[2]))
 
 
 def _module(info: NodeInfo) -> str:
