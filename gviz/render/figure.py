@@ -16,7 +16,7 @@ from typing import Literal, get_args
 from gviz.errors import refuse_unknown
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.edge_content import Edge
-from gviz.render.boxes.state_words import SHOWN
+from gviz.render.boxes.node_states import SHOWN
 from gviz.render.legend import key
 from gviz.render.scene import Scene
 

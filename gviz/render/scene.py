@@ -20,7 +20,7 @@ from gviz.render.boxes.box_content import Box, box, place_text
 from gviz.render.boxes.detail_rows import source_line
 from gviz.render.boxes.edge_content import Edge, edge
 from gviz.render.boxes.graph_structure import Structure
-from gviz.render.boxes.node_rows import Now
+from gviz.render.boxes.value_rows import Now
 from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.trace.navigation import through
 from gviz.trace.node_gradients import all_in_their_iteration

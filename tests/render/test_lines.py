@@ -11,7 +11,7 @@ import gviz.engine as torch
 from gviz.events import HookRan
 from gviz.render.boxes.fold import Filter
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.state_words import SHOWN
+from gviz.render.boxes.node_states import SHOWN
 from gviz.render.graphviz.dot import Manner, dot
 from gviz.render.graphviz.labels import table
 from gviz.render.graphviz.legend_table import BOXES, LINES, legend_rows

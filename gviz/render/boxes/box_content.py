@@ -13,13 +13,13 @@ from gviz.explain.failed_call import failed_call
 from gviz.explain.tracking import as_at
 from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.box_size import Outline, Role, message_rows, module_key, module_title
-from gviz.render.boxes.detail_rows import cut_text, remark
 from gviz.render.boxes.edge_content import brings, hook_words
 from gviz.render.boxes.fold import Group
 from gviz.render.boxes.graph_structure import Structure
 from gviz.render.boxes.module_boxes import group_rows, group_states, group_status, inner_hooks, operation_list
-from gviz.render.boxes.node_rows import Now, brief_rows, chip_rows, node_rows, rows_with_comparison, saved_rows
-from gviz.render.boxes.state_words import State, state_word, states_of, status
+from gviz.render.boxes.node_remarks import cut_text, remark
+from gviz.render.boxes.node_states import State, state_word, states_of, status
+from gviz.render.boxes.value_rows import Now, brief_rows, chip_rows, node_rows, rows_with_comparison, saved_rows
 from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.values.plain_text import file_line
 from gviz.values.value_text import full

@@ -27,10 +27,10 @@ from gviz.render.boxes.box_size import (
     has_contents,
     tensor_room,
 )
-from gviz.render.boxes.detail_rows import cut_text, cuts
 from gviz.render.boxes.edge_content import gradient_symbol
 from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, Preparation, shared
-from gviz.render.boxes.node_rows import HOOK, LONGEST_HOOK, Now, as_grid, fitting_rows, hook_names
+from gviz.render.boxes.node_remarks import cut_text, cuts
+from gviz.render.boxes.node_states import State, cut_word, has_no_gradient, state_word
 from gviz.render.boxes.part_gradients import (
     BRIEF_BARS,
     EACH,
@@ -40,8 +40,8 @@ from gviz.render.boxes.part_gradients import (
     part_parameters,
     step_results,
 )
-from gviz.render.boxes.state_words import State, cut_word, has_no_gradient, state_word
 from gviz.render.boxes.tensor_pictures import DIGITS
+from gviz.render.boxes.value_rows import HOOK, LONGEST_HOOK, Now, as_grid, fitting_rows, hook_names
 from gviz.trace.graph_state import OPTIMIZER, NodeInfo, NodeState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import count_text, number

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gviz.events import BackwardStarted, Edge
-from gviz.render.boxes.detail_rows import writes_in_place
 from gviz.render.boxes.edges import Origins
 from gviz.render.boxes.graph_options import Content
+from gviz.render.boxes.node_remarks import writes_in_place
 from gviz.trace.graph_state import Iteration, NodeInfo, Phase, PhaseKind
 from gviz.trace.timeline import Timeline
 

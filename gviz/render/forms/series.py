@@ -15,8 +15,8 @@ from gviz.errors import GvizError
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.edge_content import Edge
+from gviz.render.boxes.node_states import State
 from gviz.render.boxes.selection import shown_ends
-from gviz.render.boxes.state_words import State
 from gviz.render.figure import FIGURES, as_figures
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import digraph

@@ -12,7 +12,7 @@ from string import Template
 from typing import Any
 from zlib import compress
 
-from gviz.render.boxes.state_words import MEANINGS
+from gviz.render.boxes.node_states import MEANINGS
 from gviz.render.legend import NUMBERS, PAINTED, RULES, Rows
 from gviz.render.theme import DARK, LIGHT, Theme
 

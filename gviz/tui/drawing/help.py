@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from gviz.query.moment_words import MOMENTS
-from gviz.render.boxes.state_words import MEANINGS
+from gviz.render.boxes.node_states import MEANINGS
 from gviz.render.legend import NUMBERS, RULES, Rows
 from gviz.tui.keymaps import Keys, first
 from gviz.tui.styled_lines import Line, Span, line, wrapped

@@ -13,7 +13,7 @@ from gviz.events import GradAccumulated, GradFlowed, StepStarted
 from gviz.explain.display_names import called, constant_value, output_called
 from gviz.explain.grad_history import accumulation
 from gviz.explain.tracking import as_at, untracked_word
-from gviz.render.boxes.state_words import arrived, has_failed, is_collected
+from gviz.render.boxes.node_states import arrived, has_failed, is_collected
 from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from gviz.events import GradFlowed
-from gviz.render.boxes.detail_rows import cuts, writes_in_place
-from gviz.render.boxes.node_rows import Now
+from gviz.render.boxes.node_remarks import cuts, writes_in_place
+from gviz.render.boxes.value_rows import Now
 from gviz.trace.graph_state import NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.value_text import bad_text
