@@ -136,7 +136,7 @@ INSIDE = {
         findings.value_sources findings.in_place findings.second_backward findings.group_softmax
         findings.broadcast findings.summed_loss findings.masked_mean
         findings.softmax findings.squashed_twice findings.default_dimension
-        findings.attached_target findings.loss_of_other_part findings.cut_summand
+        findings.attached_target findings.loss_of_other_part findings.cut_summand findings.cut_selection
         findings.target_range findings.target_in_input
         findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state findings.stagnation
         findings.vanishing_exploding findings.unchanged_parameters findings.frozen_parameters

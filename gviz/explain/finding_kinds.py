@@ -22,6 +22,7 @@ from gviz.explain.findings import (
     contrastive,
     copied_model,
     custom_backward_rule,
+    cut_selection,
     cut_summand,
     data_layout,
     default_dimension,
@@ -683,6 +684,12 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "cut-summand", "warning", "a part of a loss without a path to trained parameters", find=cut_summand.cut_summand
+    ),
+    Kind(
+        "cut-selection",
+        "warning",
+        "elements without a gradient that a loss selects, such as the logits of the true classes",
+        find=cut_selection.selected_without_gradient,
     ),
     Kind(
         "dropout-in-evaluation",

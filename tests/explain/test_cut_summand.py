@@ -233,3 +233,75 @@ def test_a_term_that_trains_a_part_in_some_pass_is_not_idle(name, engine, checks
     outcome = checks.of_text(two_parts(USEFUL[name]), engine)
     assert outcome.errors == []
     assert [str(one) for one in outcome.found if one.finding.kind == "cut-summand"] == []
+
+
+NO_GRAD = "with torch.no_grad():\n    "
+STUDENTS = {
+    "an output in the block of the teacher": (
+        f"{NO_GRAD}soft = frozen(x)\n    hard = net(x + 0.1)  #!\nterm = F.mse_loss(hard, soft)",
+        "hard = net(x + 0.1)",
+    ),
+    "an output before that of the teacher": (
+        f"{NO_GRAD}hard = net(x)  #!\n    soft = frozen(x)\nterm = (hard - soft).abs().mean()",
+        "hard = net(x)",
+    ),
+    "both outputs in one statement": (
+        f"{NO_GRAD}soft, hard = frozen(x), net(x)  #!\nterm = F.smooth_l1_loss(hard, soft)",
+        "",
+    ),
+    "outputs by name": (
+        f"{NO_GRAD}outs = dict()\n    outs['t'] = frozen(x)\n    outs['s'] = net(x)  #!\n"
+        "term = (outs['s'] - outs['t']).pow(2).mean()",
+        "outs['s'] = net(x)",
+    ),
+    "features in inference mode": (
+        "with torch.inference_mode():\n    old = frozen(x)\n    now = net[2](net[1](net[0](x)))  #!\n"
+        "term = (1 - F.cosine_similarity(now.view(1, -1), old.view(1, -1))).mean()",
+        "now = net[2](net[1](net[0](x)))",
+    ),
+}
+NUMBERS = {
+    "a comparison in the block": f"{NO_GRAD}term = F.mse_loss(net(x), frozen(x))",
+    "a number without another model": f"{NO_GRAD}pred = net(x)\nterm = (pred - y).abs().mean()",
+    "another block for the teacher": f"{NO_GRAD}soft = frozen(x)\n{NO_GRAD}hard = net(x)\n"
+    "term = F.mse_loss(hard, soft)",
+}
+COMPARED = {
+    "a tracked student": f"{NO_GRAD}soft = frozen(x)\nterm = F.mse_loss(net(x), soft)",
+    "a target of the model itself": f"{NO_GRAD}old = net(x)\n    soft = frozen(x)\n"
+    "term = F.mse_loss(net(x), old + soft)",
+    "an agreement that is printed": f"{NO_GRAD}gap = F.mse_loss(net(x), frozen(x))\nprint(gap)\n"
+    "term = net(x).pow(2).mean()",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", STUDENTS)
+def test_a_student_in_the_block_of_its_teacher_is_a_warning(name, engine, checks):
+    term, new = STUDENTS[name]
+    text = program(term)
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    (one,) = [each for each in outcome.found if each.finding.kind == "cut-summand"]
+    assert one.level == "warning"
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert "which the optimizer trains" in one.finding.parts[0].text
+    assert (one.finding.edit is not None) == bool(new)
+    if one.finding.edit is not None:
+        after = one.finding.edit.applied(text)
+        assert f"\n    {new}" in after
+        assert [str(each) for each in checks.of_text(after, engine).found if each.finding.kind == "cut-summand"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_of_a_model_without_gradients_is_no_warning(name, engine, checks):
+    outcome = checks.of_text(program(NUMBERS[name]), engine)
+    assert [one.level for one in outcome.found if one.finding.kind == "cut-summand"] == ["note"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", COMPARED)
+def test_an_output_without_gradients_next_to_a_tracked_one_is_left_out(name, engine, checks):
+    outcome = checks.of_text(program(COMPARED[name]), engine)
+    assert [str(one) for one in outcome.found if one.finding.kind == "cut-summand"] == []

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from gviz.events import GradAccumulated, GradCaptured, GradSet, OptimizerStepped
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import (
+    Edit,
+    lines_replaced,
     switch_of,
     with_keyword,
 )
@@ -21,11 +25,22 @@ from gviz.explain.operation_sets import (
     JOINING_TERMS,
 )
 from gviz.explain.parameter_updates import options_of
-from gviz.explain.program_text import assignment, called_at, called_function, line_text, numbers_read
+from gviz.explain.program_text import (
+    assignment,
+    called_at,
+    called_function,
+    classes_named,
+    line_text,
+    names_read,
+    names_set,
+    numbers_read,
+    statement_at,
+)
 from gviz.explain.source_frames import innermost
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend, why_cut
 from gviz.source.call_stack import Frame
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
 from gviz.values.value import Value
@@ -34,6 +49,9 @@ from gviz.values.value import Value
 
 _MOST_SUMMANDS = 200
 """The most terms of one loss that are examined."""
+
+_MOST_BEHIND = 2_000
+"""The most results behind a term that are examined for another model."""
 
 
 def cut_summand(survey: Survey) -> Iterator[Finding | None]:
@@ -232,7 +250,62 @@ def _summand_finding(survey: Survey, root: NodeRecord, record: NodeRecord, lost:
         edit = with_keyword(timeline, innermost(cut), "grad", "create_graph", "True")
     at = array.made if array is not None else how.at or innermost(cut)
     suspected = not _is_cut_by_mistake(survey, record, lost)
+    call = _call_in_block(survey, cut)
+    if call is not None:
+        model = survey.scopes[survey.outermost(cut.created.scope)].kind
+        why = f"{part.text}, in a call of {model}, which the optimizer trains"
+        part, at, edit = (
+            Finding("cut", why, cut.born, lost, at=innermost(cut)),
+            call,
+            _call_behind_block(timeline, call),
+        )
+        fix = "move this call out of the no_grad block: the other model needs it, and this one not"
+        if not _has_other_model(survey, record, call):
+            fix, edit = "move this call out of the no_grad block", edit or how.edit
+        elif switch_of(timeline, timeline.stack(_comparison(survey, record).created.stack)) is None:
+            suspected = False
     return Finding("cut-summand", text, record.seq, record.node, (part,), fix, at, suspected=suspected, edit=edit)
+
+
+def _call_in_block(survey: Survey, cut: NodeInfo) -> Frame | None:
+    """Return the line in a block without gradients that calls the model in which a result was cut; None for others."""
+    if not cut.created.switched_off or cut.created.scope not in survey.scopes:
+        return None
+    for frame in cut.frames:
+        switch = switch_of(survey.timeline, [frame])
+        if switch is not None:
+            kind = survey.scopes[cut.created.scope].kind
+            is_call = frame != innermost(cut) or next(classes_named(survey.timeline, kind), None) is None
+            return frame if switch.how == "with" and is_call else None
+    return None
+
+
+def _comparison(survey: Survey, record: NodeRecord) -> NodeRecord:
+    """Return the operation that combines two results, of which a term is a multiple or a mean."""
+    for _ in range(_MOST_SUMMANDS):
+        results = [one for one in survey.sources(record) if one.created.kind == "op"]
+        if len(results) != 1:
+            break
+        record = results[0]
+    return record
+
+
+def _has_other_model(survey: Survey, record: NodeRecord, call: Frame) -> bool:
+    """Return whether the block of a call also computes what a term needs from parameters that no optimizer has.
+
+    It is that of a teacher or an old model: then the block is for that one.
+    """
+    timeline, block = survey.timeline, switch_of(survey.timeline, [call])
+    for node in islice(ancestors(timeline, record.node), _MOST_BEHIND):
+        one = survey.nodes.get(node)
+        if one is None or not one.created.switched_off or one.created.scope not in survey.scopes:
+            continue
+        leaves = [each for each in survey.sources(one) if each.created.kind == "parameter"]
+        if leaves and not any(each.node in survey.optimized for each in leaves):
+            switch = switch_of(timeline, timeline.stack(one.created.stack))
+            if switch is not None and block is not None and switch.at == block.at:
+                return True
+    return False
 
 
 def _is_cut_by_mistake(survey: Survey, record: NodeRecord, lost: int) -> bool:
@@ -457,3 +530,31 @@ def _other_part_finding(survey: Survey, reach: _Reach, lost: int, *, suspected: 
     parts = part, to
     node = reach.term.node
     return Finding("cut-summand", text, reach.term.seq, node, parts, fix, at, suspected=suspected, edit=edit)
+
+
+# What the text of the program says
+
+
+def _call_behind_block(timeline: Timeline, at: Frame) -> Edit | None:
+    """Move an assignment behind the block in which it is, if the other statements there do not need it."""
+    source = statement_at(timeline, at)
+    if source is None or not source[0].is_alone(source[1]):
+        return None
+    text, one = source
+    block, node = one.around[-1], one.node
+    later = [other for other in one.block if other.lineno > one.node.lineno]
+    if (
+        not isinstance(node, ast.Assign)
+        or not isinstance(block, ast.With)
+        or len(one.block) < 2
+        or block.body[0].lineno == block.lineno
+    ):
+        return None
+    names = {part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+    if any(names & names_read(other) or names_set(other) & (names | names_read(one.node)) for other in later):
+        return None
+    head = text.rows[block.lineno - 1]
+    indent = head[: len(head) - len(head.lstrip())]
+    last = block.end_lineno or block.lineno
+    between = "".join(f"{row}\n" for row in text.rows[one.last : last])
+    return lines_replaced(text, one.first, last, f"{between}{indent}{text.segment(one.node)}\n")
