@@ -19,6 +19,7 @@ from gviz.explain.findings import (
     changed_data,
     checkpoint,
     constant_condition,
+    constant_term,
     contrastive,
     copied_model,
     custom_backward_rule,
@@ -681,6 +682,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "a term of a loss that compares a tensor with itself, so that it is always 0",
         find=self_comparison.compared_with_itself,
+    ),
+    Kind(
+        "constant-term",
+        "warning",
+        "a term of a loss that is the same number in every pass, although its inputs change",
+        find=constant_term.constant_terms,
     ),
     Kind(
         "cut-summand", "warning", "a part of a loss without a path to trained parameters", find=cut_summand.cut_summand

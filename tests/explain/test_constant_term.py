@@ -1,0 +1,82 @@
+"""Terms of a loss that are one number in every pass, and terms that change, or that are meant to be constant."""
+
+import pytest
+
+from gviz.explain.finding import lines
+
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+PROGRAM = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+net, gate, out = nn.Linear(6, 8), nn.Linear(6, 4), nn.Linear(8, 3)
+fixed = torch.softmax(torch.randn(4), 0)
+scale = nn.Parameter(torch.tensor(2.0))
+opt = torch.optim.SGD([*net.parameters(), *gate.parameters(), *out.parameters()], lr=0.2)
+def usage(p):
+    return torch.bincount(p.argmax(1), minlength=4).float() / len(p)
+def balance(fraction, score):
+    return 4 * torch.sum(fraction.unsqueeze(1) * score.unsqueeze(0))  #b
+for i in range(6):
+    x, y = 2 * torch.randn(16, 6), torch.randint(0, 3, (16,))
+    h, p = net(x), torch.softmax(gate(x), 1)
+    BODY
+    loss = F.cross_entropy(out(h), y) + 0.1 * p.pow(2).sum(1).mean() + 0.1 * aux
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+WRONG = {
+    "an outer product of two distributions": ("warning", "aux = balance(usage(p), p.mean(0))", "#b"),
+    "a mean of rows that sum to 1": ("warning", "aux = p.sum(1).mean()  #!", "#!"),
+    "the scores of two experts": (
+        "warning",
+        "top, place = p.topk(2, 1)\ntop = top / top.sum(-1, keepdim=True)\naux = (top * 0.5).sum()  #!",
+        "#!",
+    ),
+    "weights of attention by a product": (
+        "warning",
+        "w = torch.softmax(h @ h.t(), 1)\naux = (w @ torch.ones(16, 1)).mean()  #!",
+        "#!",
+    ),
+    "the length of normalized rows": ("note", "z = F.normalize(h, dim=1)\naux = z.pow(2).sum(1).mean()  #!", "#!"),
+}
+RIGHT = {
+    "a balance of experts": "aux = 4 * torch.sum(usage(p) * p.mean(0))",
+    "an entropy": "aux = (p * p.log()).sum(1).mean()",
+    "an entropy of a fixed distribution": "aux = scale * (fixed * fixed.log()).sum()",
+    "a weight that no optimizer trains": "aux = scale * 2.0",
+    "a divergence with free bits": "aux = torch.clamp((h.pow(2) * 1e-3).sum(1), min=50.0).mean()",
+    "a hinge that is always on": "aux = (1 - F.relu(-h.pow(2))).mean()",
+    "a number of choices": "aux = ((p > 0.5).float() * 1.0 + 0.0 * p).round().clamp(max=0).mean() + 1.0",
+    "a distance of normalized rows": "z, t = F.normalize(h, dim=1), F.normalize(x[:, :1] + h.detach(), dim=1)\n"
+    "aux = (2 - 2 * (z * t).sum(1)).mean()",
+    "a penalty of weights": "aux = gate.weight.pow(2).sum()",
+}
+
+
+def found_in(body, engine, checks):
+    text = PROGRAM.replace("BODY", body.replace("\n", "\n    "))
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    return text, {one.finding.kind: one for one in outcome.found}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", WRONG)
+def test_a_constant_term_is_found(name, engine, checks):
+    level, body, marker = WRONG[name]
+    text, found = found_in(body, engine, checks)
+    one = found["constant-term"]
+    assert one.level == level
+    assert text.splitlines()[one.finding.at.line - 1].endswith(marker)
+    said = "\n".join(row for _, row, _ in lines(one.finding))
+    assert "in every backward pass: it trains nothing" in said
+    assert "in all 6 passes" in said
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_term_that_changes_or_is_meant_to_be_constant_is_left_out(name, engine, checks):
+    assert "constant-term" not in found_in(RIGHT[name], engine, checks)[1]
