@@ -130,7 +130,7 @@ INSIDE = {
         findings.custom_backward_returns findings.checkpoint findings.error findings.mismatch
         findings.lost_update findings.module_flag findings.constant_condition findings.recurrent_output
         findings.dropped_result findings.no_gradient findings.copied_model findings.optimizer_step
-        findings.gradient_clearing findings.opposed_passes
+        findings.adversarial_gradients findings.gradient_clearing findings.opposed_passes
         findings.gradient_clipping findings.loss_scale findings.gradient_accumulation findings.learning_rate
         findings.grad_sum_over_passes findings.hook_mistakes findings.zero_gradient
         findings.value_sources findings.in_place findings.second_backward findings.group_softmax

@@ -22,6 +22,7 @@ from gviz.explain.backward_passes import call_of_pass, pass_started, roots_of_pa
 from gviz.explain.display_names import label, titled
 from gviz.explain.edit import Edit, after, before, moved, removed
 from gviz.explain.finding import Finding, Number
+from gviz.explain.findings.adversarial_gradients import opposed_losses
 from gviz.explain.grad_history import is_zero
 from gviz.explain.iteration_words import iteration_called
 from gviz.explain.parameter_updates import Write, is_unseen, nodes_with_numbers, write_place, writer_of
@@ -69,6 +70,7 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
     The old gradient may be that of a step before, or of a pass for another optimizer.
     """
     yield from _of_another_loss(survey)
+    yield from opposed_losses(survey)
     leaves: defaultdict[int, _LeafGrad] = defaultdict(_LeafGrad)
     holders: dict[int, int] = {}
     first: dict[int, _LeafGrad] = {}
