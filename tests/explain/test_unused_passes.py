@@ -167,3 +167,73 @@ def test_a_pass_of_which_steps_get_nothing_is_found(name, engine, tmp_path):
 def test_a_program_that_clears_on_purpose_is_healthy(name, engine, tmp_path):
     found = check(recorded_text(HEAD + USED[name], tmp_path, engine))
     assert [one.finding.kind for one in found if one.finding.kind not in ("summed-loss",)] == []
+
+
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+STORED = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 1))
+params = list(net.parameters())
+opt = torch.optim.SGD(params, lr=0.1)
+class Engine:
+    def clip(self, losses):
+        for loss in losses:
+            grads = torch.autograd.grad(loss, params, retain_graph=True)
+            size = sum(g.pow(2).sum() for g in grads).sqrt()
+            for p, g in zip(params, grads):
+                g = g / size.clamp(min=1.0) / 8
+                p.grad = g if p.grad is None else p.grad + g
+    def step(self):
+        opt.step()
+engine = Engine()
+def losses_of(n=4):
+    return (net(torch.randn(n, 4)) - 1).pow(2).squeeze(1)
+for i in range(9):
+    BODY
+"""
+LOST = {
+    "a clearing for each part of a batch": "opt.zero_grad()  #!\nengine.clip(losses_of())\n"
+    "if i % 3 == 2:\n    engine.step()",
+    "zeros for each part of a batch": "opt.zero_grad(set_to_none=False)  #!\nengine.clip(losses_of())\n"
+    "if i % 2:\n    opt.step()",
+    "a clearing at the end of the iteration": "engine.clip(losses_of())\n"
+    "if i % 3 == 2:\n    engine.step()\nnet.zero_grad()  #!",
+    "None for each part of a batch": "for p in params: p.grad = None  #!\n"
+    "grads = torch.autograd.grad(losses_of().mean(), params)\nfor p, g in zip(params, grads): p.grad = g / 3\n"
+    "if i % 3 == 2: opt.step()",
+}
+KEPT = {
+    "a clearing after the step": "engine.clip(losses_of())\nif i % 3 == 2:\n    engine.step()\n    opt.zero_grad()",
+    "a step for each part": "opt.zero_grad()\nengine.clip(losses_of())\nengine.step()",
+    "sums that are kept elsewhere": "opt.zero_grad()\nengine.clip(losses_of())\n"
+    "for p in params: p.total = getattr(p, 'total', 0) + p.grad\nif i % 3 == 2:\n"
+    "    for p in params: p.grad = p.total; p.total = 0\n    engine.step()",
+    "a batch that is left out": "opt.zero_grad()\nengine.clip(losses_of())\nif i != 4:\n    engine.step()",
+    "an update by hand": "for p in params: p.grad = None\nengine.clip(losses_of())\nwith torch.no_grad():\n"
+    "    for p in params: p -= 0.1 * p.grad\nif i % 4 == 3: opt.step()",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", LOST)
+def test_stored_gradients_that_are_cleared_before_a_step_are_found(name, engine, checks):
+    text = STORED.replace("BODY", LOST[name].replace("\n", "\n    "))
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    (one,) = [each for each in outcome.found if each.finding.kind == "cleared-early"]
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert "cleared before a step uses them" in one.finding.text
+    if one.finding.edit is not None:
+        after = checks.of_text(one.finding.edit.applied(text), engine)
+        assert [str(each) for each in after.found if each.finding.kind == "cleared-early"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", KEPT)
+def test_stored_gradients_that_a_step_uses_or_that_are_read_are_left_out(name, engine, checks):
+    outcome = checks.of_text(STORED.replace("BODY", KEPT[name].replace("\n", "\n    ")), engine)
+    assert outcome.errors == []
+    assert [str(each) for each in outcome.found if each.finding.kind == "cleared-early"] == []

@@ -6,7 +6,7 @@ import ast
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gviz.events import (
     DataSet,
@@ -388,6 +388,7 @@ def cleared_early(survey: Survey) -> Iterator[Finding | None]:
         has_finding |= one is not None
     if not has_finding:
         yield from _unused_passes(survey)
+        yield from _unused_assignments(survey)
 
 
 def _cleared_before_step(survey: Survey) -> Iterator[Finding | None]:
@@ -563,3 +564,89 @@ def _is_read(survey: Survey, one: _UnusedPass) -> bool:
         if any(filled < nodes.born(reader) <= one.cleared.get(node, until) for reader in readers):
             return True
     return False
+
+
+# Gradients that the program stored in ``.grad`` itself, and cleared before a step
+# |
+# A program that clips the gradients of single samples adds them up in ``.grad``. If it also clears them for each part
+# of a batch, a step finds only those of the last part. In most of the cases the gradients must be lost without being
+# read, and in the others a step uses them.
+
+
+@dataclass(slots=True)
+class _Stored:
+    """What became of the gradients stored in one leaf: the clearings that lost some, and the steps that used some."""
+
+    since: int = 0
+    lost: list[tuple[int, int]] = field(default_factory=list)
+    used: list[int] = field(default_factory=list)
+    is_of_pass: bool = False
+
+
+def _unused_assignments(survey: Survey) -> Iterator[Finding | None]:
+    leaves: defaultdict[int, _Stored] = defaultdict(_Stored)
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
+        yield None
+        match event:
+            case GradAccumulated(node=node):
+                leaves[node].is_of_pass = True
+            case GradSet(node=node, how=how) if how in CLEARED:
+                if leaves[node].since:
+                    leaves[node].lost.append((leaves[node].since, seq))
+                leaves[node].since = 0
+            case GradSet(node=node, value=value) if value is not None and not is_zero(value):
+                leaves[node].since = seq
+            case OptimizerStepped(parameters=parameters):
+                for node in parameters:
+                    if leaves[node].since:
+                        leaves[node].used.append(seq)
+                    leaves[node].since = 0
+    for node, leaf in leaves.items():
+        between = [(start, end) for start, end in leaf.lost if leaf.used and leaf.used[0] < end < leaf.used[-1]]
+        if leaf.is_of_pass or not between or len(leaf.lost) < len(leaf.used) or len(leaf.used) < _FEWEST_STEPS:
+            continue
+        if not any(_is_read_between(survey, node, *one) for one in between[:_TRIED]):
+            yield _unused_assignment_finding(survey, node, leaf, between[0])
+            return
+
+
+_FEWEST_STEPS = 2
+
+
+def _is_read_between(survey: Survey, node: int, start: int, end: int) -> bool:
+    """Return whether an operation may have used the ``.grad`` of a leaf after it was stored, and before it was cleared.
+
+    It may be read as the ``.grad`` of the leaf, or as the result that was stored there.
+    """
+    nodes, owners = survey.timeline.nodes, survey.timeline.nodes.origins.gradient_of
+    event = survey.timeline.event(start)
+    value = event.value if isinstance(event, GradSet) else None
+    records = list(survey.nodes.values())
+    at = bisect_right(records, start, key=lambda record: record.seq)
+    stored = [one.node for one in records[max(at - _MOST_SOURCES, 0) : at] if one.value == value]
+    grads = [nodes[place] for place in (owners == node).nonzero()[0].tolist()]
+    users = (survey.nodes[user] for grad in (*grads, *stored) for user in nodes.users(grad) if user in survey.nodes)
+    readers = [*grads, *(user.node for user in users if "zero" not in user.op)]
+    return not stored or any(start < nodes.born(reader) <= end for reader in readers)
+
+
+def _unused_assignment_finding(survey: Survey, node: int, leaf: _Stored, lost: tuple[int, int]) -> Finding:
+    timeline, (stored, cleared) = survey.timeline, lost
+    event, again = timeline.event(stored), timeline.event(cleared)
+    step = timeline.event(next(seq for seq in leaf.used if seq > cleared))
+    frames = timeline.stack(again.stack) if isinstance(again, GradSet) else ()
+    stored_at = at_text(timeline.stack(event.stack)) if isinstance(event, GradSet) else ""
+    steps = timeline.stack(step.stack) if isinstance(step, OptimizerStarted | OptimizerStepped) else ()
+    at = next(iter(frames), None)
+    count = len(leaf.lost) + len(leaf.used)
+    text = f"gradients are cleared before a step uses them, {len(leaf.lost)} of {count} times"
+    brought = f"the program stored the .grad of {label(timeline, node)}{stored_at}; it is cleared"
+    parts = (
+        Finding("accumulated", f"{brought}{_cleared_at(timeline, cleared)}", stored, node),
+        Finding("used", f"the step{at_text(steps)} uses only what was stored after that", cleared),
+    )
+    fix = "zero_grad() once for each step, after the step"
+    numbers = (Number("cleared unused", len(leaf.lost)), Number("steps", len(leaf.used)))
+    here = (frame for frame in steps if at is not None and (frame.path, frame.function) == (at.path, at.function))
+    edit = moved(timeline, at, next(here, None)) if receiver(timeline, at, "zero_grad") else None
+    return Finding("cleared-early", text, cleared, node, parts, fix, at, numbers, edit=edit)
