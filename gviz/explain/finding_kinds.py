@@ -680,7 +680,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "self-comparison",
         "warning",
-        "a term of a loss that compares a tensor with itself, so that it is always 0",
+        "a tensor that is compared with itself, in a loss or as its own old value, so that it is always 0",
         find=self_comparison.compared_with_itself,
     ),
     Kind(

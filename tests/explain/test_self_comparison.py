@@ -155,3 +155,109 @@ def test_a_comparison_with_itself_is_found(name, engine, checks):
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_term_that_compares_two_tensors_is_not_found(name, engine, checks):
     assert [str(one) for one in found(HEALTHY[name], engine, checks)] == []
+
+
+MEMORY = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+kept = {}
+class Diff(torch.optim.Optimizer):
+    def __init__(self, params):
+        super().__init__(params, {"lr": 0.1})
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                grad, state = p.grad.data, self.state[p]
+                if len(state) == 0:
+                    state["old"] = torch.zeros_like(p)
+                friction = torch.sigmoid((state["old"] - grad).abs())
+                state["old"] = KEPT
+                p.data.add_(friction * grad, alpha=-0.1)
+mine = Diff(net.parameters())
+def train():
+    opt.zero_grad(set_to_none=False)
+    F.cross_entropy(net(torch.randn(8, 4)), torch.randint(0, 2, (8,))).backward()
+for i in range(4):
+    BODY
+"""
+STEP = "train()\nopt.step()\n"
+SHARED = {
+    "the state of an optimizer": ("train()\nmine.step()", "grad"),
+    "the gradient itself": (
+        "train()\nif kept:\n    print((net[0].weight.grad - kept['g']).norm())\n"
+        "kept['g'] = net[0].weight.grad\nopt.step()",
+        "grad.clone()",
+    ),
+    "weights from before a step": (
+        "old = net[0].weight.data\n" + STEP + "print((net[0].weight.data - old).abs().max())",
+        "grad.clone()",
+    ),
+    "a state dict": (
+        "old = net.state_dict()\n" + STEP + "print(sum((net.state_dict()[k] - v).norm() for k, v in old.items()))",
+        "grad.clone()",
+    ),
+    "parameters in a list": (
+        "old = [p.detach() for p in net.parameters()]\n"
+        + STEP
+        + "with torch.no_grad():\n    print([(p - q).norm() for p, q in zip(net.parameters(), old)])",
+        "grad.clone()",
+    ),
+}
+COPIED = {
+    "a copy of the gradient": ("train()\nmine.step()", "grad.clone()"),
+    "a copy of the weights": (
+        "old = net[0].weight.data.clone()\n" + STEP + "print((net[0].weight.data - old).abs().max())",
+        "grad.clone()",
+    ),
+    "a straight-through estimate": (
+        STEP + "y = net(torch.randn(8, 4))\nloss = (y.round().detach() + y - y.detach()).mean()\nprint(loss)",
+        "grad.clone()",
+    ),
+    "a frozen weight": (
+        "net[0].requires_grad_(False)\nold = net[0].weight.data\n" + STEP + "print((net[0].weight.data - old).norm())",
+        "grad.clone()",
+    ),
+    "zeros of a tensor": ("x = torch.randn(3)\nx.mul_(2)\nzeros = x - x\n" + STEP, "grad.clone()"),
+    "two halves of one tensor": (
+        "x = torch.zeros(2, 3)\na = x[0]\nx.add_(1)\nprint(x[1] - a)\n" + STEP,
+        "grad.clone()",
+    ),
+    "gradients of two iterations": (
+        "opt.zero_grad()\ntrain()\ng = net[0].weight.grad.clone()\nif kept:\n    print((g - kept['g']).norm())\n"
+        "kept['g'] = g\nopt.step()",
+        "grad.clone()",
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", SHARED)
+def test_an_old_and_a_new_value_in_one_memory_are_found(name, engine, checks):
+    body, kept = SHARED[name]
+    text = MEMORY.replace("BODY", body.strip().replace("\n", "\n    ")).replace("KEPT", kept)
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    (one,) = [each for each in outcome.found if each.finding.kind == "self-comparison"]
+    assert one.level == "warning"
+    assert "both operands are one memory" in one.finding.parts[0].text
+    assert ".clone()" in one.finding.fix
+    if name == "the state of an optimizer":
+        assert one.finding.edit.new.strip() == 'state["old"] = grad.clone()'
+    if one.finding.edit is not None:
+        after = checks.of_text(one.finding.edit.applied(text), engine)
+        assert [str(each) for each in after.found if each.finding.kind == "self-comparison"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", COPIED)
+def test_copies_and_equal_numbers_elsewhere_are_left_out(name, engine, checks):
+    body, kept = COPIED[name]
+    text = MEMORY.replace("BODY", body.strip().replace("\n", "\n    ")).replace("KEPT", kept)
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    assert [str(each) for each in outcome.found if each.finding.kind == "self-comparison"] == []

@@ -10,20 +10,27 @@ negative)`` the anchor is its own positive, so that the loss only drives samples
 Limits. Random operations make other numbers each time, so they are never the same. ``x - x.detach()`` is left out: its
 value is 0, but not its gradient. If the operands are trained, the term may be a placeholder, so that is a note, but not
 for an anchor and its positive.
+
+A difference of an old and a new value is one, too, if both share one memory, whether a loss uses it or not.
 """
 
 from __future__ import annotations
 
+import ast
 import re
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
-from gviz.events import OptimizerStepped
+from gviz.events import OptimizerStepped, StorageWritten
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, renamed_variable
+from gviz.explain.edit import Edit, renamed_variable, wrapped
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import DRAWS, DROPOUTS, LISTS, RESHAPING
-from gviz.explain.program_text import called_function
+from gviz.explain.program_text import called_function, statement_at, stores_of
+from gviz.explain.source_frames import own_frames
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
@@ -72,6 +79,7 @@ def compared_with_itself(survey: Survey) -> Iterator[Finding | None]:
             if pair.record.created.stack not in seen and _is_of_itself(survey, pair, keys):
                 seen.add(pair.record.created.stack)
                 yield _finding(survey, record, pair)
+    yield from _of_one_memory(survey, seen)
 
 
 def _pairs(survey: Survey, root: NodeRecord) -> Iterator[_Pair]:
@@ -242,6 +250,84 @@ class _Keys:
 def _dim(record: NodeRecord) -> object:
     dim = dict(record.created.attrs).get("dim")
     return dim % len(record.shape) if isinstance(dim, int) and record.shape else repr(dim)
+
+
+# An old and a new value that share one memory
+# |
+# ``state["old"] = p.grad`` keeps no copy: what changes the gradient in place changes the old one, too. Then both
+# operands of a difference are the same numbers, although a write came after one of them was kept.
+
+
+def _of_one_memory(survey: Survey, seen: set[int]) -> Iterator[Finding | None]:
+    """Yield the differences of two tensors with one memory, which was written to after the first was kept."""
+    written: defaultdict[int, list[int]] = defaultdict(list)
+    for seq, event in survey.select(StorageWritten):
+        written[event.storage].append(seq)
+    found: defaultdict[int, list[_Pair]] = defaultdict(list)
+    others = set[int]()
+    for record in survey.ops("sub"):
+        yield None
+        stack, sources = record.created.stack, list(survey.sources(record))
+        if stack in seen or len(sources) != 2 or record.created.during[0]:
+            continue
+        old, new = sorted(sources, key=lambda one: one.seq)
+        if not _is_one_memory(old, new):
+            continue
+        writes = written.get(old.created.outputs[0].storage, [])
+        stats = _stats(record)
+        made = [dict(one.created.attrs).get("made_at_version") for one in (old, new)]  # of data, at its first use
+        if isinstance(made[0], int) and isinstance(made[1], int) and made[0] != made[1]:
+            old, new = (new, old) if made[1] < made[0] else (old, new)
+        elif bisect_left(writes, old.seq) == bisect_left(writes, record.seq):
+            continue
+        if stats is None or record.value is None:
+            continue
+        if stats.zero == record.value.size:
+            found[stack].append(_Pair(record, old, new))
+        else:
+            others.add(stack)
+    for stack, pairs in found.items():
+        old, new = pairs[-1].one, pairs[-1].other
+        if stack not in others and (old is not new or _has_two_operands(survey, pairs[-1].record)):
+            yield _memory_finding(survey, pairs)
+
+
+def _is_one_memory(one: NodeRecord, other: NodeRecord) -> bool:
+    """Return whether two tensors are the same elements of one memory."""
+    if not one.created.outputs or not other.created.outputs or one.shape != other.shape:
+        return False
+    here, there = one.created.outputs[0], other.created.outputs[0]
+    is_same = (here.storage, here.offset) == (there.storage, there.offset)
+    rows = tuple(prod(one.shape[place + 1 :]) for place in range(len(one.shape)))
+    is_same = is_same and (here.strides or rows) == (there.strides or rows)
+    return bool(here.storage) and is_same and "number" not in dict(one.created.attrs)
+
+
+def _has_two_operands(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether the program writes a difference of two expressions that differ, and not ``x - x``."""
+    source = statement_at(survey.timeline, survey.at(record))
+    parts = source[1].parts(ast.BinOp) if source is not None else ()
+    pairs = [(ast.unparse(part.left), ast.unparse(part.right)) for part in parts if isinstance(part.op, ast.Sub)]
+    return bool(pairs) and all(one != other for one, other in pairs)
+
+
+def _memory_finding(survey: Survey, pairs: list[_Pair]) -> Finding:
+    timeline, pair = survey.timeline, pairs[-1]
+    old, info = pair.one, survey.timeline.info(pair.one.node)
+    text = titled("{} compares {} with itself", label(timeline, pair.record.node), label(timeline, old.node))
+    times = f", {len(pairs):,} times" if len(pairs) > 1 else ""
+    facts = f"both operands are one memory, which was written to since {label_at(timeline, old.node)}: always 0{times}"
+    store = next(stores_of(timeline, own_frames(info.frames), info.names), None)
+    at = store.at if store is not None else survey.at(old) or survey.at(pair.record)
+    kept = f"{store.place} = " if store is not None else ""
+    name = info.names[0] if info.names and info.names[0].isidentifier() else "tensor"
+    fix = f"keep a copy, {kept}{name}.detach().clone(): what writes to the memory changes both"
+    edit = None
+    if store is not None:
+        names = [one for one in info.names if one.isidentifier()]
+        edit = next((one for each in names if (one := wrapped(timeline, at, each, ".clone()")) is not None), None)
+    part = Finding("operand", facts, pair.record.seq, old.node, at=survey.at(pair.record))
+    return Finding("self-comparison", text, pair.record.seq, pair.record.node, (part,), fix, at, edit=edit)
 
 
 # What is reported
