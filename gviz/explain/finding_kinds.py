@@ -15,6 +15,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.findings import (
     alarm,
     attached_target,
+    batch_sum,
     broadcast,
     changed_data,
     checkpoint,
@@ -505,6 +506,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "a loss that adds the mean over a batch and the sum over one, or over rows of latents that collapse",
         find=loss_terms.mean_and_sum,
+    ),
+    Kind(
+        "batch-sum",
+        "warning",
+        "the sum over a whole batch that is added to each sample before the mean over the batch",
+        find=batch_sum.batch_sums,
     ),
     Kind(
         "softmax-twice", "warning", "a softmax of probabilities: the loss applies it itself", find=softmax.softmax_twice

@@ -1,0 +1,147 @@
+"""The sum over a whole batch is added to the value of each sample, before the mean over the batch.
+
+Idea. One number for each sample, and one number for the whole batch: their sum broadcasts the second to every sample.
+The mean over the samples then has it in full, and not divided by their number.
+
+Example. ``torch.mean(likelihood - sum(log_det))`` with one log-determinant for each sample: ``sum`` adds up the batch,
+so that the term counts as often as the batch has samples. The value of each sample is ``likelihood - log_det``.
+
+Limits. The sum must be one of numbers that were computed from the data of the batch, and not from the other operand, as
+``x - x.sum()`` is. A sum with a small factor, or divided by the number of samples, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from gviz.explain.display_names import label, label_at, titled
+from gviz.explain.edit import Edit, with_dim, without_call, without_method
+from gviz.explain.finding import Finding, Number
+from gviz.explain.operation_sets import RESHAPING
+from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.tracking import ancestors
+from gviz.values.number_text import shape_text
+
+_FEWEST_ROWS = 4
+_SMALL = 0.1
+_MOST_STEPS, _MOST_BEHIND, _MOST_ROWS = 12, 2_000, 4_096
+_FACTORS = {"mul", "div", "neg"}
+_BY_SAMPLE = {"add", "sub", "rsub", "mul", "div", "neg", "clamp", "clamp_min"} | RESHAPING
+
+
+def batch_sums(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the sums of a batch that are added to the values of samples: each line once."""
+    seen = set[int]()
+    for record in survey.ops("add", "sub", "rsub"):
+        yield None
+        sources = list(survey.sources(record))
+        if record.created.stack in seen or len(record.shape) != 1 or len(sources) != 2:
+            continue
+        rows, total = sorted(sources, key=lambda one: -len(one.shape))
+        is_tracked = rows.created.requires_grad and total.created.requires_grad
+        if total.shape or rows.shape != record.shape or rows.shape[0] < _FEWEST_ROWS or not is_tracked:
+            continue
+        found = _summed(survey, total, rows.shape[0])
+        if found is None:
+            continue
+        seen.add(record.created.stack)
+        if not _is_related(survey, rows, found[1]) and _is_of_batch(survey, found[1]) and _mean_of(survey, record):
+            yield _finding(survey, record, rows, *found)
+
+
+def _summed(survey: Survey, total: NodeRecord, rows: int) -> tuple[NodeRecord, NodeRecord] | None:
+    """Return the operation that adds up all rows, and the tensor that it adds up."""
+    factor, record = 1.0, total
+    for _ in range(_MOST_STEPS):
+        sources = list(survey.sources(record))
+        tracked = [one for one in sources if one.created.requires_grad]
+        if record.op not in _FACTORS or len(tracked) != 1:
+            break
+        for one in sources:
+            if one is not tracked[0]:
+                stats = one.value.statistics() if one.value is not None and one.value.size == 1 else None
+                if stats is None or not stats.mean:
+                    return None
+                factor = factor / stats.mean if record.op == "div" else factor * stats.mean
+        record = tracked[0]
+    if abs(factor) < _SMALL:
+        return None
+    tensor = next(survey.sources(record), None) if record.op == "sum" else _added_one_by_one(survey, record, rows)
+    if tensor is None or record.shape or not tensor.shape or tensor.shape[0] != rows:
+        return None
+    return None if tensor.shape == (rows, rows) else (record, tensor)
+
+
+def _added_one_by_one(survey: Survey, record: NodeRecord, rows: int) -> NodeRecord | None:
+    """Return the tensor whose rows ``sum(x)`` adds up, one after the other."""
+    stack, tensors, count = record.created.stack, set[int](), 0
+    while record.op == "add" and record.created.stack == stack and count <= _MOST_ROWS:
+        sources = [one for one in survey.sources(record) if one.created.kind == "op"]
+        parts = [one for one in sources if one.op in ("unbind", "select", "getitem")]
+        tensors |= {node for one in parts for node, _ in one.created.inputs[:1]}
+        count += len(parts)
+        if len(sources) == len(parts):
+            break
+        record = next(one for one in sources if one not in parts)
+    return survey.nodes.get(tensors.pop()) if len(tensors) == 1 and count == rows else None
+
+
+def _is_related(survey: Survey, rows: NodeRecord, tensor: NodeRecord) -> bool:
+    """Return whether one of two tensors is computed from the other, as for a mean that leaves one out."""
+    first, second = survey.unwrapped(rows), survey.unwrapped(tensor)
+    pairs = ((first, second), (second, first))
+    return any(
+        one is other or other.node in islice(ancestors(survey.timeline, one.node), _MOST_BEHIND) for one, other in pairs
+    )
+
+
+def _is_of_batch(survey: Survey, tensor: NodeRecord) -> bool:
+    """Return whether a tensor was computed from data with as many rows."""
+    rows = tensor.shape[0]
+    for node in islice(ancestors(survey.timeline, tensor.node), _MOST_BEHIND):
+        one = survey.nodes.get(node)
+        if one is None or one.created.requires_grad or one.created.kind not in ("constant", "op"):
+            continue
+        if any(each.value is not None and each.value.shape[:1] == (rows,) for each in one.created.outputs):
+            return True
+    return False
+
+
+def _mean_of(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether the values of the samples end up in their mean."""
+    waiting, seen = [record], {record.node}
+    while waiting and len(seen) < _MOST_STEPS:
+        one = waiting.pop()
+        for node in survey.timeline.nodes.users(one.node):
+            user = survey.nodes.get(node)
+            if user is None or user.node in seen or not user.created.requires_grad:
+                continue
+            if user.op == "mean" and not user.shape:
+                return True
+            if user.op in _BY_SAMPLE and user.shape[:1] == record.shape:
+                seen.add(user.node)
+                waiting.append(user)
+    return False
+
+
+def _finding(survey: Survey, record: NodeRecord, rows: NodeRecord, total: NodeRecord, tensor: NodeRecord) -> Finding:
+    timeline, count = survey.timeline, rows.shape[0]
+    text = titled("{} adds the sum of a whole batch to each sample", label(timeline, record.node))
+    sums = (
+        f"the sum of {label_at(timeline, tensor.node)} {shape_text(tensor.shape)} is added to each of {count} samples"
+    )
+    part = Finding("terms", f"{sums}: in their mean it weighs {count} times", total.seq, tensor.node)
+    own = "the numbers themselves" if len(tensor.shape) == 1 else "the sum over dim 1"
+    fix = f"{own}, one for each sample, instead of the sum over all {count}"
+    at = survey.at(total)
+    edit = _edit(survey, tensor, total)
+    numbers = (Number("times", count, total.seq),)
+    return Finding("batch-sum", text, record.seq, record.node, (part,), fix, at, numbers, edit=edit)
+
+
+def _edit(survey: Survey, tensor: NodeRecord, total: NodeRecord) -> Edit | None:
+    timeline, at = survey.timeline, survey.at(total)
+    if len(tensor.shape) == 1:
+        return without_call(timeline, at, "sum") or without_method(timeline, at, "sum")
+    return with_dim(timeline, at, "sum", "1") if len(tensor.shape) == 2 and total.op == "sum" else None
