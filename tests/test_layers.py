@@ -134,7 +134,7 @@ INSIDE = {
         findings.gradient_clipping findings.loss_scale findings.gradient_accumulation findings.learning_rate
         findings.grad_sum_over_passes findings.hook_mistakes findings.zero_gradient
         findings.value_sources findings.in_place findings.second_backward findings.group_softmax
-        findings.broadcast findings.summed_loss findings.masked_mean
+        findings.broadcast findings.summed_loss findings.masked_mean findings.flag_for_rows
         findings.softmax findings.squashed_twice findings.default_dimension
         findings.attached_target findings.loss_of_other_part findings.cut_summand findings.cut_selection
         findings.target_range findings.target_in_input

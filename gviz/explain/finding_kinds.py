@@ -33,6 +33,7 @@ from gviz.explain.findings import (
     early_mean,
     error,
     fisher_information,
+    flag_for_rows,
     frozen_parameters,
     grad_sum_over_passes,
     gradient_accumulation,
@@ -539,6 +540,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "the mean of a masked loss that also counts the masked elements",
         find=masked_mean.masked_mean,
+    ),
+    Kind(
+        "flag-for-rows",
+        "warning",
+        "one flag of any() or all() that masks all rows, where each row needs its own",
+        find=flag_for_rows.flags_for_rows,
     ),
     Kind(
         "early-mean",
