@@ -82,7 +82,8 @@ INSIDE = {
     "render": """
         theme comparison_table boxes.tensor_pictures boxes.fold boxes.data_preparation boxes.edges graphviz.process
         curve layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.box_row
-        boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles boxes.node_remarks boxes.detail_rows
+        boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles
+        boxes.node_remarks boxes.detail_rows
         layout.columns cells.canvas boxes.selection boxes.repeats boxes.function_calls boxes.graph_views
         boxes.collapsed_parts boxes.part_gradients boxes.box_size layout.routing boxes.graph_structure
         boxes.value_rows boxes.node_states boxes.edge_content boxes.module_boxes boxes.box_content scene
