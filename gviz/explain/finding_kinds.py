@@ -74,6 +74,7 @@ from gviz.explain.findings import (
     running_sum,
     sample_order,
     saved_intermediates,
+    schedulers,
     second_backward,
     second_derivatives,
     self_comparison,
@@ -340,6 +341,18 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "an optimizer whose learning rate is practically 0 for a long time at the end, so that nothing is trained",
         find=learning_rate.zero_rate,
+    ),
+    Kind(
+        "restarted-schedule",
+        "warning",
+        "a resumed training that starts at the first learning rate again, as its scheduler was made too late",
+        find=schedulers.restarted_schedule,
+    ),
+    Kind(
+        "doubled-schedule",
+        "warning",
+        "two equal schedulers of one optimizer, while another optimizer has none",
+        find=schedulers.doubled_schedule,
     ),
     Kind(
         "copied-model",

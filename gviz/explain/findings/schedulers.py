@@ -1,0 +1,308 @@
+"""Schedulers that start again when a training resumes, and two schedulers of one optimizer where each has its own.
+
+Idea. The learning rate of each step is recorded. An optimizer that continues a training, with parameters that have the
+numbers of an earlier one, has the rate at which that one stopped. If it has the rate at which that one began, the
+program has made the scheduler after it had loaded the optimizer. Of two optimizers, one whose rate never changes
+although the program makes two equal schedulers has none, because both act on the other.
+
+Example. ``opt.load_state_dict(state)`` and then ``LambdaLR(opt, f)``; or ``d_sched = StepLR(g_opt, 10)``.
+
+Limits. A resumed training is only known if the one before it is in the recording.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from gviz.events import OptimizerStarted, OptimizerStepped
+from gviz.events.optimizer_options import options_in
+from gviz.explain.edit import node_replaced, with_keyword
+from gviz.explain.finding import Finding, Number
+from gviz.explain.parameter_updates import numbers_without_shape
+from gviz.explain.program_text import (
+    FUNCTION_NODES,
+    ProgramText,
+    Statement,
+    called_name,
+    frame_of,
+    function_of,
+    method_class,
+    program_text,
+    variables_of,
+)
+from gviz.explain.survey import Survey
+from gviz.source.call_stack import Frame
+from gviz.values.number_text import number
+from gviz.values.plain_text import file_line, shown
+
+
+@dataclass(slots=True)
+class _Training:
+    """The steps of one optimizer: their events, its parameters, and the rate of its first group in each step."""
+
+    kind: str
+    stack: int
+    seqs: list[int] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+    parameters: set[int] = field(default_factory=set)
+
+
+def _trainings(survey: Survey) -> list[_Training]:
+    """Return the steps by optimizer: one is known by its first parameter."""
+    known: dict[tuple[str, int], _Training] = {}
+    started: tuple[int, OptimizerStarted] | None = None
+    for seq, event in survey.timeline.select((OptimizerStarted, OptimizerStepped)):
+        if isinstance(event, OptimizerStarted):
+            started = seq, event
+        elif (
+            isinstance(event, OptimizerStepped)
+            and event.parameters
+            and started is not None
+            and started[1].stack == event.stack
+        ):
+            rate = options_in(started[1].options, 0).get("lr")
+            if isinstance(rate, float | int):
+                key = event.kind, min((*event.parameters, *event.skipped))
+                one = known.setdefault(key, _Training(event.kind, event.stack))
+                one.seqs.append(started[0])
+                one.rates.append(float(rate))
+                one.parameters.update(event.parameters)
+    return list(known.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A scheduler that the program makes: ``sched = StepLR(opt, 10)``."""
+
+    text: ProgramText
+    statement: Statement
+    call: ast.Call
+    optimizer: str
+    target: str
+
+    @property
+    def function(self) -> ast.AST | None:
+        """The function that makes it."""
+        return function_of(self.statement)
+
+    @property
+    def others(self) -> str:
+        """What it gets apart from its optimizer, as text."""
+        keywords = sorted(ast.unparse(one) for one in self.call.keywords if one.arg != "optimizer")
+        return ", ".join([*map(ast.unparse, self.call.args[1:]), *keywords])
+
+    @property
+    def optimizer_node(self) -> ast.expr:
+        """The argument that is its optimizer."""
+        named = [one.value for one in self.call.keywords if one.arg == "optimizer"]
+        return [*self.call.args[:1], *named][0]
+
+
+_SCHEDULER = re.compile(r"^\w+LR$|^CosineAnnealingWarmRestarts$|^ReduceLROnPlateau$|^get_\w*schedule\w*$")
+
+
+def _made_schedulers(survey: Survey, like: Frame) -> list[_Made]:
+    """Return the schedulers that the file of a frame makes."""
+    text, made = program_text(survey.timeline, like), []
+    for one in text.statements if text is not None else ():
+        for call in one.parts(ast.Call):
+            optimizers = [*call.args[:1], *(key.value for key in call.keywords if key.arg == "optimizer")]
+            is_one = _SCHEDULER.match(called_name(call)) and optimizers
+            if text is not None and is_one and isinstance(optimizers[0], ast.Name | ast.Attribute | ast.Subscript):
+                targets = one.node.targets if isinstance(one.node, ast.Assign) else []
+                target = ast.unparse(targets[0]) if len(targets) == 1 else ""
+                made.append(_Made(text, one, call, ast.unparse(optimizers[0]), target))
+    return made
+
+
+# A scheduler that is made after the state of its optimizer was loaded
+
+
+def restarted_schedule(survey: Survey) -> Iterator[Finding | None]:
+    """Yield a training that goes on with the numbers of an earlier one, and starts again at that one's first rate."""
+    timeline, trainings, seen = survey.timeline, _trainings(survey), set[tuple[str, int]]()
+    for at, later in enumerate(trainings):
+        for earlier in reversed(trainings[:at]):
+            yield None
+            is_next = later.kind == earlier.kind and later.seqs[0] > earlier.seqs[-1]
+            if not is_next or later.rates[0] != earlier.rates[0] or later.rates[0] == earlier.rates[-1]:
+                continue
+            if later.parameters & earlier.parameters or not _goes_on(survey, earlier, later):
+                continue
+            files = {frame.path: frame for frame in timeline.stack(later.stack)}.values()
+            for one, like in ((made, frame) for frame in files for made in _made_schedulers(survey, frame)):
+                loaded = _loaded_before(one)
+                if loaded is not None and (one.text.path, one.statement.first) not in seen:
+                    seen.add((one.text.path, one.statement.first))
+                    yield _restarted_finding(survey, one, like, loaded, earlier, later)
+            break
+
+
+def _goes_on(survey: Survey, earlier: _Training, later: _Training) -> bool:
+    """Return whether a parameter of a training begins with numbers that one of an earlier training ended with."""
+    timeline = survey.timeline
+
+    def numbers(one: _Training, n: int) -> set[tuple[object, ...] | None]:
+        values = (timeline.memory_value(node, 0, n) for node in one.parameters)
+        return {numbers_without_shape(value) for value in values} - {None}
+
+    ends, begins = numbers(earlier, later.seqs[0]), numbers(earlier, earlier.seqs[0])
+    return bool(numbers(later, later.seqs[0]) & ends - begins)
+
+
+def _loaded_before(made: _Made) -> int | None:
+    """Return the line that loads the state of the optimizer of a scheduler, if nothing loads that of the scheduler."""
+    if any(key.arg in ("last_epoch", "num_training_steps") for key in made.call.keywords):
+        return None
+    loads = [(one, *load) for one in made.text.statements for load in _loads_of(made.text, one)]
+    if any(name == made.target for _, name, _ in loads):
+        return None
+    for one, name, line in loads:
+        is_before = function_of(one) is made.function and one.first < made.statement.first
+        is_method = name.startswith("self.") and method_class(one) == method_class(made.statement)
+        if name == made.optimizer and (is_before or is_method):
+            return line
+    return None
+
+
+def _loads_of(text: ProgramText, one: Statement) -> Iterator[tuple[str, int]]:
+    """Yield what a statement loads a state into, itself or by a function of the program, and the line that does."""
+    for call in one.parts(ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict":
+            yield ast.unparse(call.func.value), one.first
+        for other in text.statements:
+            if isinstance(other.node, FUNCTION_NODES) and other.node.name == called_name(call):
+                names = [arg.arg for arg in other.node.args.args]
+                names = names[1:] if names[:1] == ["self"] else names
+                given = dict(zip(names, map(ast.unparse, call.args), strict=False))
+                given |= {key.arg: ast.unparse(key.value) for key in call.keywords if key.arg}
+                for part in ast.walk(other.node):
+                    match part:
+                        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="load_state_dict")):
+                            yield given.get(name, ""), part.lineno
+
+
+def _restarted_finding(
+    survey: Survey, made: _Made, like: Frame, line: int, earlier: _Training, later: _Training
+) -> Finding:
+    timeline, kind = survey.timeline, called_name(made.call)
+    text = f"the learning rate starts again at {number(later.rates[0])}, though the training continues"
+    place = file_line(made.text.path, line)
+    was = f"it ended with {number(earlier.rates[-1])}; {kind} is made after the state of its optimizer was loaded"
+    part = Finding("used", f"{was} at {place}", later.seqs[0], at=frame_of(like, line, made.text))
+    at = frame_of(like, made.statement.first, made.text)
+    start = _first_epoch(made)
+    fix = f"{kind}(..., last_epoch={start or 'start_epoch'} - 1), or load the state of the scheduler, too"
+    edit = with_keyword(timeline, at, kind, "last_epoch", f"{start} - 1") if start else None
+    numbers = (
+        Number("rate before", earlier.rates[-1], earlier.seqs[-1]),
+        Number("rate after", later.rates[0], later.seqs[0]),
+    )
+    return Finding("restarted-schedule", text, later.seqs[0], 0, (part,), fix, at, numbers, edit=edit)
+
+
+def _first_epoch(made: _Made) -> str:
+    """Return the variable with which the loop begins that steps a scheduler in each turn; empty if there is none."""
+    for one in made.text.by_function.get(made.function, ()):
+        match one.node:
+            case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[ast.Name(id=start), _]), body=body):
+                calls = [part.value for part in body if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call)]
+                if f"{made.target}.step" in {ast.unparse(call.func) for call in calls}:
+                    return start
+    return ""
+
+
+# Two schedulers on one optimizer, and none on another
+
+
+def doubled_schedule(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the second of two equal schedulers of one optimizer, if the rate of another optimizer never changes.
+
+    Schedulers that are chained on one optimizer, such as a warm-up and a decay, differ.
+    """
+    trainings = [one for one in _trainings(survey) if len(one.rates) > 1]
+    changed = [one for one in trainings if len(set(one.rates)) > 1]
+    constant = [one for one in trainings if len(set(one.rates)) == 1]
+    if not changed or not constant:
+        return
+    timeline = survey.timeline
+    files = {frame.path: frame for one in trainings for frame in timeline.stack(one.stack)}
+    for frame in files.values():
+        yield None
+        made = _made_schedulers(survey, frame)
+        for at, second in enumerate(made):
+            first = next((one for one in reversed(made[:at]) if _is_same(one, second)), None)
+            free = _without_scheduler(second, made) if first is not None else None
+            if first is None or free is None:
+                continue
+            right, wrong = (second, first) if _fits(first, free) and not _fits(second, free) else (first, second)
+            if first.others == second.others or _fits(wrong, free):
+                yield _doubled_finding(survey, frame, wrong, right, free, changed[0], constant[0])
+                return
+
+
+def _is_same(one: _Made, other: _Made) -> bool:
+    """Return whether two schedulers of one optimizer are of one class, and the program keeps both."""
+    are_kept = one.target and other.target and one.target != other.target
+    is_alike = called_name(one.call) == called_name(other.call) and one.optimizer == other.optimizer
+    return bool(are_kept and is_alike and one.function is other.function)
+
+
+def _without_scheduler(second: _Made, made: Sequence[_Made]) -> str | None:
+    """Return the one other optimizer that the function of a scheduler has, and that no scheduler acts on."""
+    used = {one.optimizer for one in made}
+    names = optimizers = _optimizers(second.text)
+    function = second.function
+    if isinstance(function, FUNCTION_NODES):
+        own = variables_of(second.text, function)
+        parameters = [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
+        calls = [call for one in second.text.statements for call in one.parts(ast.Call)]
+        given = {
+            name: ast.unparse(argument)
+            for call in calls
+            if called_name(call) == function.name
+            for name, argument in (
+                *zip(parameters, call.args, strict=False),
+                *((k.arg or "", k.value) for k in call.keywords),
+            )
+        }
+        names = {name for name in names if name.startswith("self.") or name in own}
+        names = names | {name for name, argument in given.items() if argument in optimizers}
+    names = names - used
+    return names.pop() if len(names) == 1 else None
+
+
+def _optimizers(text: ProgramText) -> set[str]:
+    """Return the variables and attributes whose ``zero_grad`` and ``step`` a file calls: no scheduler and no model."""
+    cleared, stepped = set[str](), set[str]()
+    for call in (call for one in text.statements for call in one.parts(ast.Call)):
+        match call:
+            case ast.Call(func=ast.Attribute(value=value, attr="zero_grad")):
+                cleared.add(ast.unparse(value))
+            case ast.Call(func=ast.Attribute(value=value, attr="step"), args=arguments):
+                stepped |= {ast.unparse(value), *map(ast.unparse, arguments)}
+    return cleared & stepped
+
+
+def _fits(made: _Made, optimizer: str) -> bool:
+    """Return whether the name of a scheduler has a part of that of an optimizer, which that of its own one lacks."""
+    own, other = (set(re.findall(r"[a-z0-9]+", name.lower())) for name in (made.optimizer, optimizer))
+    return bool(set(re.findall(r"[a-z0-9]+", made.target.lower())) & (other - own))
+
+
+def _doubled_finding(
+    survey: Survey, like: Frame, wrong: _Made, right: _Made, free: str, changed: _Training, constant: _Training
+) -> Finding:
+    steps, kind = survey.timeline.stack(constant.stack), called_name(wrong.call)
+    is_equal = wrong.others == right.others
+    text = f"two{' equal' * is_equal} schedulers act on {shown(wrong.optimizer)}, and none on {shown(free)}"
+    place = file_line(right.text.path, right.statement.first)
+    rates = f"{number(changed.rates[0])} to {number(changed.rates[-1])}"
+    means = f"the first is at {place}: one rate goes from {rates}, the other stays {number(constant.rates[0])}"
+    part = Finding("used", means, constant.seqs[-1], at=steps[0] if steps else None)
+    at, fix = frame_of(like, wrong.statement.first, wrong.text), f"{wrong.target} = {kind}({free}, ...)"
+    edit = node_replaced(wrong.text, wrong.optimizer_node, free)
+    return Finding("doubled-schedule", text, changed.seqs[-1], 0, (part,), fix, at, suspected=not is_equal, edit=edit)
