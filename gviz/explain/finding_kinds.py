@@ -784,6 +784,12 @@ KINDS: tuple[Kind, ...] = (
         find=frozen_parameters.frozen_moved,
     ),
     Kind(
+        "pruned-moved",
+        "warning",
+        "weights that the program has set to zero, and that momentum moves again although their gradient is masked",
+        find=frozen_parameters.pruned_moved,
+    ),
+    Kind(
         "same-units",
         "warning",
         "a weight whose rows are equal and stay equal, so all units are the same",

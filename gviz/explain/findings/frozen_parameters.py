@@ -8,9 +8,11 @@ from heapq import merge
 from operator import itemgetter
 
 from gviz.events import (
+    DataSet,
     GradAccumulated,
     GradSet,
     HookRan,
+    OptimizerStarted,
     OptimizerStepped,
     RequiresGradSet,
     StorageWritten,
@@ -139,3 +141,110 @@ def _decayed_finding(timeline: Timeline, effect: HookEffect, lost: int, step: in
     fix = "use weight_decay=0 for this parameter, in a group of its own, or write the old rows back after the step"
     edit = with_keyword(timeline, construction, kind, "weight_decay", "0.0")
     return Finding("decayed", text, step, node, (part,), fix, construction or call, suspected=True, edit=edit)
+
+
+# Elements that the program has set to zero, with masked gradients, and that the momentum of the optimizer moves again
+
+_FEWEST_PRUNED = 2
+
+_MOST_MASKED = 1.1
+"""The most zeros of a masked gradient, as a multiple of the pruned weights: others may be zero by themselves."""
+
+
+@dataclass(slots=True)
+class _Pruned:
+    """A parameter of which the program has set elements to zero, by event `seq`; `zeros` are all its zeros then.
+
+    `masked` is the event that set at least as many elements of its gradient to zero, since the last step; 0 if none
+    did. `moved` is the last step after which fewer weights are zero; 0 if the program has set them to zero again.
+    """
+
+    zeros: int
+    seq: int
+    gradient_zeros: int = 0
+    masked: int = 0
+    moved: int = 0
+    moves: list[tuple[int, int]] = field(default_factory=list)
+
+
+def pruned_moved(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the first pruned parameter that steps move from zero although the program masks its gradient.
+
+    Momentum from before the pruning does that. If the program masks the weights after each step, too, all is well.
+    """
+    timeline, pruned, zeros = survey.timeline, dict[int, _Pruned](), dict[int, int]()
+    owners = {out.storage: node for node in survey.optimized for out in survey.nodes[node].created.outputs[:1]}
+    is_step = False
+    written = survey.select(StorageWritten, DataSet, GradSet, GradAccumulated, OptimizerStepped)
+    for seq, event in merge(timeline.select((OptimizerStarted, HookRan)), written, key=itemgetter(0)):
+        yield None
+        match event:
+            case OptimizerStarted():
+                is_step = True
+            case OptimizerStepped(parameters=stepped):
+                is_step = False
+                for node in pruned.keys() & set(stepped):
+                    one = pruned[node]
+                    if one.masked and zeros[node] < one.zeros:
+                        one.moved = seq
+                        one.moves.append((one.masked, seq))
+                    one.masked = 0
+            case StorageWritten(storage=storage, value=value) if storage in owners:
+                _note_write(pruned, zeros, owners[storage], seq, value, is_step=is_step)
+            case DataSet(node=node, value=value) if node in survey.optimized:
+                _note_write(pruned, zeros, node, seq, value, is_step=is_step)
+            case GradAccumulated(node=node, value=value) if node in pruned:
+                pruned[node].gradient_zeros = _zeros_of(value)
+            case GradSet(node=node, value=value) if node in pruned:
+                one, count = pruned[node], _zeros_of(value)
+                if event.how not in ("assigned", "in place") or count < one.zeros:
+                    one.masked = 0
+                elif 0 < count - one.gradient_zeros <= one.zeros:  # else it masks others: a training of other rows
+                    one.masked = seq
+            case HookRan(node=node, value=value) if node in pruned:
+                one, count = pruned[node], _zeros_of(value)
+                one.masked = seq if one.zeros <= count <= _MOST_MASKED * one.zeros else one.masked
+    found = {node: one for node, one in pruned.items() if len(one.moves) >= _FEWEST_PRUNED and one.moved}
+    if found:
+        yield _pruned_finding(survey, found, zeros)
+
+
+def _zeros_of(value: Value | None) -> int:
+    stats = value.statistics() if value is not None else None
+    return stats.zero if stats is not None else 0
+
+
+def _note_write(
+    pruned: dict[int, _Pruned], zeros: dict[int, int], node: int, seq: int, value: Value, *, is_step: bool
+) -> None:
+    """Update what is known of a parameter after a write to it, by a step or by the program."""
+    before, zeros[node] = zeros.get(node, 0), _zeros_of(value)
+    if is_step:
+        return
+    if node in pruned and zeros[node] >= pruned[node].zeros and pruned[node].moved:
+        pruned[node].moved = 0  # masked again after the step
+        pruned[node].moves.clear()
+    elif before < zeros[node] < value.size:
+        pruned[node] = _Pruned(zeros[node], seq)
+    elif node in pruned and zeros[node] < pruned[node].zeros:
+        del pruned[node]
+
+
+def _pruned_finding(survey: Survey, found: dict[int, _Pruned], zeros: dict[int, int]) -> Finding:
+    timeline, node = survey.timeline, min(found)
+    one, others = found[node], f" and {len(found) - 1} more" if len(found) > 1 else ""
+    masked, seq = one.moves[0]
+    step, mask = timeline.event(seq), timeline.event(masked)
+    frames = timeline.stack(step.stack) if isinstance(step, OptimizerStepped) else ()
+    kind = shown(step.kind) if isinstance(step, OptimizerStepped) else "the step"
+    text = titled(f"{kind} moves pruned elements of {{}}{others} from zero again", label(timeline, node))
+    options = options_of(timeline, node, seq)
+    acting = [f"{name} {options[name]}" for name in ("momentum", "betas") if options.get(name)]
+    by = f"; its state from before ({acting[0]}) moves them" if acting else ""
+    grads = timeline.stack(mask.stack) if isinstance(mask, GradSet) else ()
+    what = f"{one.zeros:,} weights were zero, now {zeros[node]:,}, though the gradient is masked{at_text(grads)}{by}"
+    part = Finding("gradient", what, seq, node, at=grads[0] if grads else None)
+    fix = "set them to zero again after each step(), as the program did before it, or make the optimizer anew"
+    numbers = (Number("weights set to zero", one.zeros, one.seq), Number("steps", len(one.moves), seq))
+    at = frames[0] if frames else innermost(timeline.info(node))
+    return Finding("pruned-moved", text, seq, node, (part,), fix, at, numbers)
