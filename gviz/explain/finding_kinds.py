@@ -56,6 +56,7 @@ from gviz.explain.findings import (
     lost_update,
     masked_mean,
     mismatch,
+    missing_causal_mask,
     module_flag,
     nan_origin,
     no_gradient,
@@ -621,6 +622,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "a target that is a part of the window that the model gets, so that it can be copied",
         find=target_in_input.target_in_input,
+    ),
+    Kind(
+        "no-causal-mask",
+        "warning",
+        "attention over all positions in a model whose labels are the next tokens of its own input",
+        find=missing_causal_mask.no_causal_mask,
     ),
     Kind(
         "shifted-twice",

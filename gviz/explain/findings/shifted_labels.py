@@ -30,8 +30,8 @@ from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.values.value import Array
 
-_LOSSES = ("nll_loss", "nll_loss2d", "cross_entropy")
-_CALLS = 3
+LOSSES = ("nll_loss", "nll_loss2d", "cross_entropy")
+CALLS = 3
 """The calls of a loss on a line that are compared."""
 
 _FEWEST, _MOST = 8, 1 << 20
@@ -88,7 +88,7 @@ class _Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class TokenPair:
     """A loss whose labels were found in the indices that an embedding gets, `shift` places later."""
 
     loss: NodeRecord
@@ -101,17 +101,17 @@ class _Pair:
 def shifted_twice(survey: Survey) -> Iterator[Finding | None]:
     """Yield the losses whose labels are always the token two places after the one that the model gets."""
     by_line: defaultdict[int, list[NodeRecord]] = defaultdict(list)
-    for record in survey.ops(*_LOSSES):
+    for record in survey.ops(*LOSSES):
         if record.created.requires_grad and not record.created.during[0]:
             by_line[record.created.stack].append(record)
     if not by_line or not survey.by_op.get("embedding"):
         return
-    origins, pairs, others = _Origins(survey), list[list[_Pair]](), list[NodeRecord]()
+    origins, pairs, others = Origins(survey), list[list[TokenPair]](), list[NodeRecord]()
     for records in by_line.values():
         found = []
-        for record in records[:_CALLS]:
+        for record in records[:CALLS]:
             yield None
-            found.append(_pair(survey, record, origins))
+            found.append(token_pair(survey, record, origins))
         known = [pair for pair in found if pair is not None]
         if known and len(known) == len(found):
             pairs.append(known)
@@ -133,14 +133,14 @@ def _classes(survey: Survey, record: NodeRecord) -> int:
     """Return the number of classes of a loss or of log-probabilities."""
     source = next(survey.sources(record), None)
     shape = source.shape if source is not None else ()
-    is_in_the_middle = record.op in _LOSSES and len(shape) > 2
+    is_in_the_middle = record.op in LOSSES and len(shape) > 2
     return shape[1 if is_in_the_middle else -1] if shape else 0
 
 
 # From where elements were copied
 
 
-class _Origins:
+class Origins:
     """For each element of a tensor, the memory that it was copied from, and the element there."""
 
     def __init__(self, survey: Survey) -> None:
@@ -317,7 +317,7 @@ def _addresses(tensor: _Tensor, elements: Array) -> Array:
 # Labels and indices
 
 
-def _pair(survey: Survey, loss: NodeRecord, origins: _Origins) -> _Pair | None:
+def token_pair(survey: Survey, loss: NodeRecord, origins: Origins) -> TokenPair | None:
     """Return the labels of a loss and the indices of an embedding in which they are, at any shift."""
     inputs = [one for one in origins.inputs(loss) if one is not None]
     labels = next((one for one in inputs if one.made.value is not None and "int" in one.made.value.dtype), None)
@@ -331,7 +331,7 @@ def _pair(survey: Survey, loss: NodeRecord, origins: _Origins) -> _Pair | None:
     if rows is None:
         return None
     numbers, count = rows
-    found: list[_Pair] = []
+    found: list[TokenPair] = []
     for node in islice(ancestors(survey.timeline, loss.node), _MOST_NODES):
         lookup = survey.nodes.get(node)
         if lookup is None or lookup.op != "embedding":
@@ -340,11 +340,11 @@ def _pair(survey: Survey, loss: NodeRecord, origins: _Origins) -> _Pair | None:
         if indices is not None:
             shift = _shift(survey, labels, loss, indices, lookup, numbers, origins)
             if shift is not None:
-                found.append(_Pair(loss, labels, indices, lookup, shift))
+                found.append(TokenPair(loss, labels, indices, lookup, shift))
     return min(found, key=lambda pair: (pair.shift != 1, pair.shift)) if found else None
 
 
-def _rows(logits: _Tensor, labels: _Tensor, origins: _Origins) -> tuple[Array, int] | None:
+def _rows(logits: _Tensor, labels: _Tensor, origins: Origins) -> tuple[Array, int] | None:
     """Return the row of the model's output that belongs to each label, and how many rows that has."""
     shape = logits.shape
     if len(shape) < 2 or logits.size < labels.size:
@@ -374,7 +374,7 @@ def _shift(
     indices: _Tensor,
     lookup: NodeRecord,
     rows: Array,
-    origins: _Origins,
+    origins: Origins,
 ) -> int | None:
     """Return how many places later the labels are in the indices; None if they are not there."""
     ours = origins.of(labels, np.arange(labels.size), loss.seq)
@@ -393,21 +393,30 @@ def _shift(
 
 
 def _matching(ours: Array, theirs: Array, rows: Array, shape: tuple[int, ...]) -> int | None:
-    """Return the only shift at which all labels that can be among the indices are equal to them."""
-    steps, span = (1, shape[-1]) if shape else (1, 1)
+    """Return the only shift at which all labels that can be among the indices are equal to them.
+
+    The places of a row are in the last dimension, or else in the first of two, as (sequence, batch).
+    """
+    found = _shifts_along(ours, theirs, rows, shape[-1] if shape else 1, 1)
+    if not found and len(shape) == 2:
+        found = _shifts_along(ours, theirs, rows, shape[0], shape[1])
+    return found[0] if len(found) == 1 else None
+
+
+def _shifts_along(ours: Array, theirs: Array, rows: Array, span: int, step: int) -> list[int]:
     found = []
     for shift in _SHIFTS:
-        at = rows % span + shift * steps
+        at = rows // step % span + shift
         inside = (at >= 0) & (at < span)
-        if inside.sum() >= _FEWEST and (ours[inside] == theirs[rows[inside] + shift]).all():
+        if inside.sum() >= _FEWEST and (ours[inside] == theirs[rows[inside] + shift * step]).all():
             found.append(shift)
-    return found[0] if len(found) == 1 else None
+    return found
 
 
 # What is reported
 
 
-def _finding(survey: Survey, pair: _Pair, origins: _Origins, others: list[NodeRecord]) -> Finding:
+def _finding(survey: Survey, pair: TokenPair, origins: Origins, others: list[NodeRecord]) -> Finding:
     timeline = survey.timeline
     shifted, node = _shifted_once(survey, pair, origins), label(timeline, pair.loss.node)
     text = titled("the labels of {} are two tokens after the input", node)
@@ -437,10 +446,10 @@ def _finding(survey: Survey, pair: _Pair, origins: _Origins, others: list[NodeRe
     return Finding("shifted-twice", text, pair.loss.seq, pair.loss.node, tuple(parts), fix, at, (), suspected)
 
 
-def _labels_before(pair: _Pair, origins: _Origins) -> Iterator[tuple[_Tensor, _Tensor]]:
+def _labels_before(pair: TokenPair, origins: Origins) -> Iterator[tuple[_Tensor, _Tensor]]:
     """Yield the labels of a loss and what they were made from, step by step: the result, and its source."""
     tensor = pair.labels
-    for _ in range(_CALLS * 4):
+    for _ in range(CALLS * 4):
         inputs = origins.inputs(tensor.record)
         source = inputs[0] if inputs and tensor.record.created.kind == "op" else None
         if source is None or source.made.value is None or "int" not in source.made.value.dtype:
@@ -449,7 +458,7 @@ def _labels_before(pair: _Pair, origins: _Origins) -> Iterator[tuple[_Tensor, _T
         tensor = source
 
 
-def _shifted_by_two(pair: _Pair, origins: _Origins) -> NodeRecord | None:
+def _shifted_by_two(pair: TokenPair, origins: Origins) -> NodeRecord | None:
     """Return the only operation that shifts the labels, if it does so by two places."""
     shifts = list[tuple[int, NodeRecord]]()
     for tensor, source in _labels_before(pair, origins):
@@ -472,7 +481,7 @@ def _shift_of(result: _Tensor, source: _Tensor) -> int | None:
     return moved % strides[-2] if len(source.shape) > 1 and strides[-2] else moved
 
 
-def _shifted_once(survey: Survey, pair: _Pair, origins: _Origins) -> tuple[_Tensor, NodeRecord] | None:
+def _shifted_once(survey: Survey, pair: TokenPair, origins: Origins) -> tuple[_Tensor, NodeRecord] | None:
     """Return the labels before their second shift, and the operation that shifts them."""
     again = pair.labels.record
     for tensor, source in _labels_before(pair, origins):
