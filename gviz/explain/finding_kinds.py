@@ -69,6 +69,7 @@ from gviz.explain.findings import (
     prediction_range,
     recurrent_output,
     recurrent_state,
+    reference_term,
     replicas,
     restored_state,
     reversed_list,
@@ -634,6 +635,18 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "labels of tokens that are two places after the input, as those that are shifted twice",
         find=shifted_labels.shifted_twice,
+    ),
+    Kind(
+        "noised-target",
+        "warning",
+        "a model whose target is its own input with the noise that was added to it",
+        find=noise_target.noised_target,
+    ),
+    Kind(
+        "constant-reference",
+        "note",
+        "a difference of log-probabilities that a loss adds up, so that the gradient does not depend on the second one",
+        find=reference_term.constant_reference,
     ),
     Kind(
         "other-noise",

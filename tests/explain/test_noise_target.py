@@ -89,3 +89,52 @@ def test_another_noise_than_the_target_is_found_and_replaced(name, engine, check
 @pytest.mark.parametrize("name", HEALTHY)
 def test_noise_that_is_meant_is_not_reported(name, engine, checks):
     assert [str(one) for one in other(HEALTHY[name], engine, checks)] == []
+
+
+NOISED = {
+    "of a diffusion model": (
+        net("e = torch.randn_like(x0)\nx_t = q_sample(x0, t, e)\nloss = F.mse_loss(net(x_t), x_t)  #!"), "warning"),
+    "by hand": (
+        net("e = torch.randn(16, 4)\nx_t = t.sqrt() * x0 + (1 - t).sqrt() * e\n"
+            "loss = (x_t - net(x_t)).pow(2).mean()  #!"), "warning"),
+    "of an interpolation": (
+        net("x_t = torch.lerp(x0, torch.randn_like(x0), t)\nloss = F.smooth_l1_loss(net(x_t), x_t.clone())  #!"),
+        "warning"),
+    "with one factor": (
+        net("noisy = x0 + 0.3 * torch.randn_like(x0)\nloss = F.mse_loss(net(noisy), noisy)  #!"), "note"),
+}  # fmt: skip
+CLEAN = {
+    "an autoencoder": net("loss = F.mse_loss(net(x0), x0)"),
+    "the difference as the noise": net(
+        "noise = torch.randn_like(x0)\nx_t = q_sample(x0, t, noise)\nloss = F.mse_loss(x_t - net(x_t), x0)"),
+    "another noise of the same data": net(
+        "one, other = x0 + 0.3 * torch.randn_like(x0), x0 + 0.3 * torch.randn_like(x0)\n"
+        "loss = F.mse_loss(net(one), other)"),
+    "noise within the model": net(
+        "h = net[1](net[0](x0))\nloss = F.mse_loss(net[2](h + 0.1 * torch.randn_like(h)), x0)"),
+    "a shift of all": net("x = x0 + 1.5\nloss = F.mse_loss(net(x), x)"),
+    "the velocity": net(
+        "e = torch.randn_like(x0)\nx_t = q_sample(x0, t, e)\nloss = F.mse_loss(net(x_t), e - x0)"),
+}  # fmt: skip
+
+
+def noised(text, engine, checks):
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    return [one for one in outcome.found if one.finding.kind == "noised-target"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", NOISED)
+def test_the_noised_input_as_the_target_is_found(name, engine, checks):
+    text, level = NOISED[name]
+    (one,) = noised(text, engine, checks)
+    assert one.level == level
+    assert "the model gets it, so it can copy it" in str(one.finding)
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", [*CLEAN, *HEALTHY])
+def test_targets_without_the_noise_of_the_input_are_not_reported(name, engine, checks):
+    assert noised({**HEALTHY, **CLEAN}[name], engine, checks) == []

@@ -137,3 +137,78 @@ def _one_draw(survey: Survey, drawn: NodeRecord, other: NodeRecord) -> tuple[Fra
     elif names[1].isidentifier() and there[0].function == here.function:
         return here, replaced_call(timeline, here, names[1])
     return there[0], None
+
+
+# A model that gets noised data, and whose target is that input
+
+
+def noised_target(survey: Survey) -> Iterator[Finding | None]:
+    """Yield losses whose target is the noised input of the model, so that it learns the identity: each line once.
+
+    The noise must be drawn anew for the pass. A factor of the noise for each sample is that of a diffusion model; with
+    one factor for all, the noise may be a part of the data.
+    """
+    starts, seen = [seq for seq, _ in survey.passes], set[int]()
+    for record in survey.ops(*_DIFFERENCES):
+        pair = list(survey.sources(record))[:2]
+        if record.created.stack in seen or not record.created.requires_grad or len(pair) != 2:
+            continue
+        prediction, target = sorted(pair, key=lambda one: not one.created.requires_grad)
+        if target.created.requires_grad or (record.op == "sub" and not _is_error(survey, record)):
+            continue
+        noised = survey.unwrapped(target)
+        noise = _noise_in(survey, noised)
+        if noise is None or not prediction.created.requires_grad:
+            continue
+        yield None
+        nr = bisect_left(starts, record.seq)
+        drawn, factor = noise
+        if drawn.seq > (starts[nr - 1] if nr else 0) and noised.node in ancestors(survey.timeline, prediction.node):
+            seen.add(record.created.stack)
+            yield _noised_finding(survey, record, noised, drawn, factor)
+
+
+def _is_error(survey: Survey, difference: NodeRecord) -> bool:
+    """Return whether a difference is only squared, or its size taken."""
+    users = [survey.nodes.get(node) for node in survey.timeline.nodes.users(difference.node)]
+    return bool(users) and all(user is not None and user.op in _ERRORS - {"mean", "sum"} for user in users)
+
+
+def _noise_in(survey: Survey, record: NodeRecord) -> tuple[NodeRecord, NodeRecord | None] | None:
+    """Return the draw that is added to other data in a tensor, and its factor if that is more than a number."""
+    sources = list(survey.sources(record))
+    if record.op not in ("add", "sub", "lerp", "addcmul") or len(sources) < 2 or record.created.requires_grad:
+        return None
+    found, others = None, 0
+    for source in sources[:2] if record.op == "lerp" else sources:
+        one, factor = survey.unwrapped(source), None
+        if one.op in ("mul", "div"):
+            parts = [survey.unwrapped(part) for part in survey.sources(one)]
+            draws = [part for part in parts if _is_draw(survey, part) and part.shape == record.shape]
+            factor = next((part for part in parts if part not in draws and _is_many(part)), None)
+            one = draws[0] if len(draws) == 1 else one
+        if found is None and _is_draw(survey, one) and one.shape == record.shape:
+            found = one, factor
+        elif one.shape == record.shape:
+            others += 1
+    if record.op == "lerp" and found is not None and len(sources) > 2 and _is_many(sources[2]):
+        found = found[0], sources[2]
+    return found if others else None
+
+
+def _is_many(record: NodeRecord) -> bool:
+    return record.value is not None and record.value.size > 1
+
+
+def _noised_finding(
+    survey: Survey, loss: NodeRecord, noised: NodeRecord, drawn: NodeRecord, factor: NodeRecord | None
+) -> Finding:
+    timeline = survey.timeline
+    text = titled("the target of {} is the noised input of the model", label(timeline, loss.node))
+    means = f"{label_at(timeline, noised.node)} is data plus the noise {label_at(timeline, drawn.node)}"
+    part = Finding(
+        "target", f"{means}; the model gets it, so it can copy it", noised.seq, noised.node, at=survey.at(noised)
+    )
+    fix = "the data without noise as the target, or the noise, if the model is to predict that"
+    at = survey.at(loss)
+    return Finding("noised-target", text, loss.seq, loss.node, (part,), fix, at, suspected=factor is None)
