@@ -342,3 +342,65 @@ for i in range(3):
 """
     (one,) = [one.finding for one in checks.of_text(HEAD + program, engine).found if one.level == "error"]
     assert one.kind == "carried-state"
+
+
+SHARED = {
+    "scaled afterwards": """
+    loss_a, loss_b = h.pow(2).mean(), F.mse_loss(head(h), y)
+    opt.zero_grad()
+    (0.5 * loss_a).backward()  #!
+    (2.0 * loss_b).backward()
+""",
+    "reduced afterwards": """
+    loss_a, each = h.pow(2).mean(), (head(h) - y).abs()
+    opt.zero_grad()
+    loss_a.backward()  #!
+    each.mean().backward()
+""",
+    "in a function": """
+    loss_a, loss_b = h.pow(2).mean(), F.mse_loss(head(h), y)
+    opt.zero_grad()
+    apply(loss_a, 0.5)
+    apply(loss_b, 2.0)
+""",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", SHARED)
+def test_a_loss_of_the_same_iteration_is_not_an_earlier_graph(name, engine, checks):
+    text = f"""{HEAD}
+enc, head = nn.Linear(3, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], lr=0.1)
+def apply(loss, weight):
+    (weight * loss).backward()
+for i in range(3):
+    h = torch.tanh(enc(x)){SHARED[name]}    opt.step()
+"""
+    (one,) = [each for each in checks.of_text(text, engine).found if each.level == "error"]
+    rows = list(enumerate(text.splitlines(), 1))
+    at = [at for at, row in rows if row.endswith("#!")] or [at for at, row in rows if "(weight * loss)" in row]
+    assert one.finding.kind == "second-backward"
+    assert "the backward() of" in one.finding.text
+    assert "releases the graph that" in one.finding.text
+    assert one.finding.at.line == at[0]
+    assert "one backward() of the sum of both losses" in "\n".join(row for _, row, _ in lines(one.finding))
+    mended = checks.of_text(one.finding.edit.applied(text), engine)
+    assert mended.errors == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_state_that_only_the_next_loss_uses_is_carried_over(engine, checks):
+    text = f"""{HEAD}
+enc, head = nn.Linear(3, 4), nn.Linear(8, 1)
+opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], lr=0.1)
+before = torch.zeros(8, 4)
+for i in range(3):
+    h = torch.tanh(enc(x))
+    state = h.pow(2)
+    loss = F.mse_loss(head(torch.cat([h, before], 1)), y)
+    before = state
+    loss.backward()
+"""
+    (one,) = [each for each in checks.of_text(text, engine).found if each.level == "error"]
+    assert "carried over" in one.finding.text

@@ -19,7 +19,7 @@ from itertools import pairwise, takewhile
 
 import numpy as np
 
-from gviz.events import BackwardStarted
+from gviz.events import BackwardStarted, OptimizerStepped
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.display_names import label, label_at, symbol, titled
 from gviz.explain.edit import Edit, assigned_to_itself, before, moved, parameter_last, places_in, with_keyword, wrapped
@@ -69,13 +69,19 @@ def explain(failure: Failure) -> Finding | None:
     path = _path_down(timeline, failure.seq, node)
     first_pass = start_of_pass(timeline, timeline.at(freed).pass_nr)
     crossing = next((edge for edge in pairwise(path) if _crosses(timeline, edge, first_pass)), None)
-    if crossing is None:
-        first = pass_started(timeline, timeline.at(freed).pass_nr)
+    first = pass_started(timeline, timeline.at(freed).pass_nr)
+    is_sibling = crossing is not None and first is not None and _is_sibling(failure, first, crossing[1])
+    if crossing is None or is_sibling:
         call = next(iter(timeline.stack(first.stack)), None) if first is not None else None
         if first is not None and path and (again := _same_call(failure, released, first, path[0])) is not None:
             return again
-        fix = f"{_KEEP_IN.format(_call(timeline, freed))}, or build the graph again"
         edit = with_keyword(timeline, call, "backward", "retain_graph", "True")
+        if is_sibling and first is not None and path:
+            fix = f"{_KEEP_IN.format(_call(timeline, freed))}, or one backward() of the sum of both losses"
+            losses = [label(timeline, _named_loss(timeline, one)) for one in (first.roots[0][0], path[0])]
+            text = titled("the backward() of {} releases the graph that {} shares with it", *losses)
+            return Finding("second-backward", text, failure.seq, node, (released,), fix, call or failure.at, edit=edit)
+        fix = f"{_KEEP_IN.format(_call(timeline, freed))}, or build the graph again"
         return Finding("second-backward", text, failure.seq, node, (released,), fix, failure.at, edit=edit)
     return _carried(failure, released, *crossing)
 
@@ -120,6 +126,34 @@ def _carried(failure: Failure, released: Finding, user: int, old: int) -> Findin
     elif name.isidentifier() and not used.op.name.endswith("_") and _reads(timeline, innermost(used), name):
         edit = before(timeline, innermost(used), f"{name} = {name}.detach()")
     return Finding(kind, text, failure.seq, old, (edge, released), fix, at, edit=edit)
+
+
+def _is_sibling(failure: Failure, first: BackwardStarted, old: int) -> bool:
+    """Return whether an earlier pass of the same iteration did not go through a result, but shares a graph with it.
+
+    The loss of the second pass is then only scaled or reduced after the first pass, and nothing is carried over.
+    """
+    timeline, again = failure.timeline, _last_pass(failure)
+    if again is None or again.stack == first.stack:
+        return False
+    if any(timeline.select((OptimizerStepped,), timeline.nodes.born(old), failure.seq)):
+        return False
+    roots = [node for node, _ in first.roots if node]
+    return bool(roots) and old not in roots and old not in set(ancestors(timeline, *roots))
+
+
+def _last_pass(failure: Failure) -> BackwardStarted | None:
+    """Return the pass that failed."""
+    phases = failure.timeline.phases
+    starts = [phase.start for phase in phases if phase.kind == "backward" and phase.start < failure.seq]
+    again = failure.timeline.event(starts[-1]) if starts else None
+    return again if isinstance(again, BackwardStarted) else None
+
+
+def _named_loss(timeline: Timeline, root: int) -> int:
+    """Return the loss that a nameless root of a pass is a multiple or a mean of; the root itself if it has a name."""
+    inputs = [node for node in timeline.nodes.inputs_by_node.get(root, ()) if node and timeline.info(node).name]
+    return inputs[0] if inputs and not timeline.info(root).name else root
 
 
 def _learns_otherwise(timeline: Timeline, released: Finding, old: int) -> bool:
@@ -178,10 +212,8 @@ def _of_elements(name: str) -> str:
 
 def _same_call(failure: Failure, released: Finding, first: BackwardStarted, root: int) -> Finding | None:
     """Return the finding about a line that calls backward again on one result, in a loop or in a closure."""
-    timeline = failure.timeline
-    starts = [phase.start for phase in timeline.phases if phase.kind == "backward" and phase.start < failure.seq]
-    again = timeline.event(starts[-1]) if starts else None
-    if not isinstance(again, BackwardStarted) or again.roots != first.roots or again.stack != first.stack:
+    timeline, again = failure.timeline, _last_pass(failure)
+    if again is None or again.roots != first.roots or again.stack != first.stack:
         return None
     info, frames = timeline.info(root), timeline.stack(first.stack)
     if info.created.kind != "op" or not frames:
