@@ -727,6 +727,12 @@ KINDS: tuple[Kind, ...] = (
         find=running_sum.last_term,
     ),
     Kind(
+        "repeated-correction",
+        "note",
+        "a correction that each turn of a loop over samples adds again, so that sample i gets it i times",
+        find=running_sum.repeated_correction,
+    ),
+    Kind(
         "inclusive-product",
         "warning",
         "a cumulative product of 1 - alpha that includes the element itself, multiplied by the same alpha",

@@ -1,8 +1,9 @@
-"""Running sums of losses: earlier losses whose gradient counts again, and sums that keep only their last term."""
+"""Running sums: losses whose gradient counts again, sums that keep their last term, corrections that are repeated."""
 
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -176,6 +177,83 @@ def _last_finding(survey: Survey, first: NodeRecord, used: NodeRecord, at: Frame
     return Finding("last-term", text, first.seq, first.node, (part,), fix, at, suspected=True)
 
 
+# A correction that each turn of a loop over samples adds to the same value: sample i gets it i times
+
+_FEWEST_TURNS = 3
+
+
+def repeated_correction(survey: Survey) -> Iterator[Finding | None]:
+    """Yield sums to which each turn of a loop over samples adds the same tensor, and whose steps each turn uses.
+
+    A sum that starts with zeros is a ramp, and a state that goes from turn to turn is a simulation: both are meant.
+    """
+    timeline, starts = survey.timeline, [seq for seq, _ in survey.passes]
+    chains: defaultdict[tuple[int, int], list[tuple[NodeRecord, NodeRecord]]] = defaultdict(list)  # by place and pass
+    for record in survey.ops("add", "sub"):
+        pair = list(survey.sources(record))
+        if len(pair) == 2 and record.shape and record.created.requires_grad and pair[0].shape == record.shape:
+            chains[record.created.stack, bisect_left(starts, record.seq)].append((record, pair[1]))
+    seen = set[int]()
+    for (stack, _), turns in chains.items():
+        if len(turns) < _FEWEST_TURNS or stack in seen:
+            continue
+        yield None
+        records, added = [record for record, _ in turns], {one.node for _, one in turns}
+        first = next(survey.sources(records[0]))
+        is_chain = all(later.created.inputs[0][0] == one.node for one, later in pairwise(records))
+        if len(added) != 1 or not is_chain or not _is_given(first) or not _are_apart(survey, records):
+            continue
+        at = survey.at(records[0])
+        if (loop := _loop_over_samples(timeline, at, records[0], timeline.info(records[0].node).name)) is not None:
+            seen.add(stack)
+            yield _repeated_finding(survey, records, turns[0][1], first, loop)
+
+
+def _is_given(first: NodeRecord) -> bool:
+    """Return whether the start of a sum has numbers other than zero."""
+    stats = first.value.statistics() if first.value is not None else None
+    return stats is not None and first.value is not None and stats.zero < first.value.size
+
+
+def _are_apart(survey: Survey, records: list[NodeRecord]) -> bool:
+    """Return whether each turn uses its sum, and gives nothing to the next turn but the sum and terms of a loss."""
+    users, ends = survey.timeline.nodes.users, [record.seq for record in records[1:]]
+    sums = {record.node for record in records}
+    for record, end in zip(records, ends, strict=False):
+        waiting, seen = [node for node in users(record.node) if node not in sums], set[int]()
+        if not waiting:
+            return False
+        while waiting:
+            node = waiting.pop()
+            if node in seen or node not in survey.nodes:
+                continue
+            seen.add(node)
+            later = [user for user in users(node) if user in survey.nodes and survey.nodes[user].seq > end]
+            if later and (len(later) > 1 or survey.nodes[later[0]].op not in ("add", "sub", "rsub", "stack", "cat")):
+                return False
+            waiting += [user for user in users(node) if user not in later]
+            if later and len(users(node)) > 1:
+                return False  # a state: it is used now and in the next turn
+    return True
+
+
+def _repeated_finding(
+    survey: Survey, records: list[NodeRecord], added: NodeRecord, first: NodeRecord, loop: Frame
+) -> Finding:
+    timeline, count = survey.timeline, len(records)
+    names = label(timeline, added.node), label(timeline, first.node)
+    text = titled(f"each turn of a loop adds {{}} to {{}} again: {count} times", *names)
+    place = file_line(loop.path, loop.line)
+    last = f"the last sample of the loop at {place} uses {label_at(timeline, records[-1].node)}"
+    part = Finding("sum", f"{last}, with {count} times the correction", records[-1].seq, records[-1].node, at=loop)
+    at = survey.at(records[0])
+    fix = "add it once, before the loop, if each sample is to get the same correction"
+    numbers = (Number("additions", count, records[-1].seq),)
+    return Finding(
+        "repeated-correction", text, records[0].seq, records[0].node, (part,), fix, at, numbers, suspected=True
+    )
+
+
 # What the text of the program says
 
 
@@ -207,3 +285,25 @@ def _zero_start(timeline: Timeline, at: Frame | None, name: str) -> Frame | None
         number = value.args[0] if called_name(value) == "tensor" and value.args else ast.Constant(0)
         is_zero = isinstance(number, ast.Constant) and not number.value
     return frame_of(at, starts[-1].first, text) if is_zero and at is not None else None
+
+
+def _loop_over_samples(timeline: Timeline, at: Frame | None, record: NodeRecord, name: str) -> Frame | None:
+    """Return the loop around a line, if its variable is an element of data or the index of one that the loop reads.
+
+    The line must be ``name = name + other``, and no other line of the loop may assign to the name.
+    """
+    source = statement_at(timeline, at)
+    loops = [outer for outer in source[1].around if isinstance(outer, ast.For)] if source is not None else []
+    if source is None or at is None or not loops or name not in names_set(source[1].node):
+        return None
+    text, one, loop = source[0], source[1], loops[-1]
+    if name not in names_read(one.node) and not isinstance(one.node, ast.AugAssign):
+        return None
+    inside = [other for other in text.statements if loop in other.around]
+    if sum(name in names_set(other.node) for other in inside) != 1:
+        return None
+    variables = {part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)}
+    subscripts = [part for other in inside for part in other.parts(ast.Subscript)]
+    is_index = any(variables & names_read(part.slice) and isinstance(part.ctx, ast.Load) for part in subscripts)
+    is_element = isinstance(loop.iter, ast.Call) and called_name(loop.iter) in ("zip", "enumerate", "unbind", "split")
+    return frame_of(at, loop.lineno, text) if is_index or (is_element and record.shape) else None
