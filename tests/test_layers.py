@@ -148,10 +148,10 @@ INSIDE = {
         findings.unbounded_loss
         findings.unread_variable findings.log_scale findings.noise_scale findings.schedulers
         findings.shifted_labels findings.missing_causal_mask findings.early_mean findings.self_comparison
-        findings.transmittance findings.flat_hinge findings.reference_term findings.constant_term
-        findings.loss_terms findings.batch_sum findings.sample_order findings.reversed_list
-        findings.unlearned_buffer findings.label_smoothing findings.overwritten_setting
-        findings.changed_data findings.noise_target
+        findings.transmittance findings.flat_hinge findings.reference_term findings.carried_average
+        findings.constant_term findings.loss_terms findings.batch_sum findings.sample_order
+        findings.reversed_list findings.unlearned_buffer findings.label_smoothing
+        findings.overwritten_setting findings.changed_data findings.noise_target
         findings.fisher_information findings.custom_backward_rule findings.in_place_gradient
         findings.saved_intermediates findings.data_layout findings.second_derivatives
         findings.gradient_penalty findings.unused_argument

@@ -17,6 +17,7 @@ from gviz.explain.findings import (
     attached_target,
     batch_sum,
     broadcast,
+    carried_average,
     changed_data,
     checkpoint,
     constant_condition,
@@ -725,6 +726,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "a sum that starts with zeros and that a loop replaces, so that only its last term is used",
         find=running_sum.last_term,
+    ),
+    Kind(
+        "carried-average",
+        "warning",
+        "an average of models that begins with the average of the last round, so that the weights grow",
+        find=carried_average.carried_average,
     ),
     Kind(
         "repeated-correction",
