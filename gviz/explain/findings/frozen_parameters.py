@@ -18,17 +18,11 @@ from gviz.events import (
     StorageWritten,
 )
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import (
-    keeping_none,
-    with_keyword,
-)
+from gviz.explain.edit import keeping_none, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.hook_effects import HookEffect, hooks_of
 from gviz.explain.parameter_updates import next_step, numbers_without_shape, options_of
-from gviz.explain.program_text import (
-    assignment,
-    receiver,
-)
+from gviz.explain.program_text import assignment, receiver
 from gviz.explain.source_frames import at_text, innermost
 from gviz.explain.survey import Survey
 from gviz.trace.timeline import Timeline
