@@ -33,3 +33,10 @@ def test_runs_recorded(name, tmp_path):
     )
     assert (code, err) == (0, "")
     assert len(out.splitlines()) > 5
+
+
+@pytest.mark.torch
+def test_no_program_leaves_a_default_device_to_later_tests():
+    overrides = importlib.import_module("torch.overrides")
+    compare('import torch\ntorch.set_default_device("cpu")\n')
+    assert overrides._get_current_function_mode_stack() == []

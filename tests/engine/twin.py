@@ -30,6 +30,8 @@ def run(program, package):
     """What a program showed, as plain data; an error that ends it is the last entry."""
     session = Session("", package)
     session.run(program)
+    if package == "torch":
+        session.module.set_default_device(None)  # a program may set one; it is a mode that later tests would find
     return [*session.seen, session.output.getvalue()]
 
 
