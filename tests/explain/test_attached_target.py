@@ -22,6 +22,13 @@ SYMMETRIC = {
     "two calls": "loss = loss + F.mse_loss(net(x), net(other))",
     "two halves of one call": "a, b = net(torch.cat([x, other])).chunk(2)\n    loss = loss + F.smooth_l1_loss(a, b)",
     "neighbours": "z = net(x)\n    loss = loss + F.mse_loss(z[1:], z[:-1])",
+    "a divergence of two calls": "p, q = F.log_softmax(net(x), dim=1), F.softmax(net(other), dim=1)\n"
+    "    loss = loss + F.kl_div(p, q, reduction='batchmean')",
+    "a divergence from the mean of both": "p, q = F.softmax(net(x), dim=1), F.softmax(top(x[:, :4]), dim=1)\n"
+    "    m = ((p + q) / 2).log()\n"
+    "    loss = loss + F.kl_div(m, p, reduction='batchmean') + F.kl_div(m, q, reduction='batchmean')",
+    "a divergence from a detached teacher": "q = F.softmax(top(x[:, :4]), dim=1).detach()\n"
+    "    loss = loss + F.kl_div(F.log_softmax(net(x), dim=1), q, reduction='batchmean')",
     "two normalized results": "loss = loss + F.mse_loss(F.normalize(net(x), dim=1), F.normalize(net(other), dim=1))",
 }
 WITH_TARGET = {
@@ -30,6 +37,8 @@ WITH_TARGET = {
     "    loss = loss + F.mse_loss(net(x)[:, 0], torch.ones(8) + 0.9 * best)",
     "a loss that is not symmetric": "p, q = net(x).sigmoid(), net(other).sigmoid()\n"
     "    loss = loss + F.binary_cross_entropy(p, q)",
+    "a divergence of two models": "p, q = F.log_softmax(net(x) / 2, dim=1), F.softmax(top(x[:, :4]) / 2, dim=1)\n"
+    "    loss = loss + 4 * nn.KLDivLoss(reduction='batchmean')(p, q)",
     "two models": "loss = loss + F.mse_loss(net(x), top(x[:, :4]))",
 }
 

@@ -36,7 +36,50 @@ def attached_target(survey: Survey) -> Iterator[Finding]:
             fix = _DETACH_TARGET
             parts = (part,)
             yield Finding("attached-target", text, record.seq, target.node, parts, fix, at, suspected=True, edit=edit)
+    yield from _targets_of_divergences(survey)
     yield from _bootstrapped_targets(survey)
+
+
+def _targets_of_divergences(survey: Survey) -> Iterator[Finding]:
+    """Yield each ``kl_div`` of two trained distributions of different models.
+
+    The operations that it consists of are recorded: ``xlogy(target, target) - target * input``. An input that is made
+    from the target, as in a Jensen-Shannon divergence, has no other way.
+    """
+    timeline, siamese = survey.timeline, dict[int, bool]()
+    for record in survey.ops("sub"):
+        sources = {one.op: one for one in survey.sources(record)}
+        entropy, product = sources.get("xlogy"), sources.get("mul")
+        pair = [*survey.sources(product)] if entropy is not None and product is not None else []
+        target = next(iter(survey.sources(entropy)), None) if entropy is not None else None
+        inputs = [one for one in pair if target is not None and one.node != target.node]
+        if target is None or len(pair) != 2 or len(inputs) != 1:
+            continue
+        if not all(one.created.requires_grad and one.created.kind == "op" for one in (target, inputs[0])):
+            continue
+        if target.node in ancestors(timeline, inputs[0].node):
+            continue
+        if siamese.setdefault(record.created.stack, _are_alike(survey, inputs[0], target)):
+            continue
+        loss = _end_of_call(survey, record)
+        text = titled("{} sends a gradient into its target, {}", label(timeline, loss), label(timeline, target.node))
+        part = Finding("target", f"the target is {label_at(timeline, target.node)}", target.seq, target.node)
+        at = innermost(timeline.info(record.node))
+        edit = operand(timeline, at, 1, ".detach()")
+        yield Finding(
+            "attached-target", text, record.seq, target.node, (part,), _DETACH_TARGET, at, suspected=True, edit=edit
+        )
+
+
+def _end_of_call(survey: Survey, record: NodeRecord) -> int:
+    """Return the last node that the call of an operation made of it."""
+    node = record.node
+    while True:
+        users = [survey.nodes[user] for user in survey.timeline.nodes.users(node) if user in survey.nodes]
+        of_call = [user for user in users if user.created.stack == record.created.stack]
+        if len(of_call) != 1:
+            return node
+        node = of_call[0].node
 
 
 _DISTANCES = LOSSES_OF_PAIRS - {"binary_cross_entropy", "binary_cross_entropy_with_logits"}
@@ -55,9 +98,16 @@ def _are_alike(survey: Survey, one: NodeRecord, other: NodeRecord) -> bool:
     ]
     tracked = [[record for record in records if record.created.requires_grad] for records in made]
     leaves = [{record.node for record in records if record.created.kind != "op"} for records in tracked]
-    operations = [Counter(record.op for record in records if record.created.kind == "op") for records in tracked]
+    operations = [
+        Counter(_SAME_HEAD.get(record.op, record.op) for record in records if record.created.kind == "op")
+        for records in tracked
+    ]
     has_parameters = any(survey.nodes[node].created.kind == "parameter" for node in leaves[0])
     return has_parameters and leaves[0] == leaves[1] and operations[0] == operations[1]
+
+
+_SAME_HEAD = {"log_softmax": "softmax", "logsigmoid": "sigmoid"}
+"""Of two results of one model, a divergence takes the logarithm of one."""
 
 
 def _swapped(survey: Survey) -> Iterator[Finding]:
