@@ -256,12 +256,18 @@ def losses_of(timeline: Timeline, roots: Sequence[int]) -> Losses | None:
         if node in summing:
             continue  # a sum that is used twice, as in x + dt * x: its terms are known
         below = _summands(timeline, timeline.info(node))
-        if below:
+        if below and not _is_named_loss(timeline, node, below):
             summing.add(node)
             waiting += [(source, node) for source in reversed(below)]
         else:
             uses[node] = uses.get(node, frozenset()) | {user}
     return Losses(uses, frozenset(summing)) if 1 < len(uses) <= MOST_LOSSES else None
+
+
+def _is_named_loss(timeline: Timeline, node: int, below: Sequence[int]) -> bool:
+    """Return whether a multiple has the name of the loss that it is made from: ``kd = 0.5 * mse_loss(a, b)``."""
+    is_multiple = timeline.info(node).op.base_name in _SCALES and len(below) == 1 and not timeline.info(below[0]).name
+    return is_multiple and bool(timeline.info(node).name) and not _summands(timeline, timeline.info(below[0]))
 
 
 def _summands(timeline: Timeline, info: NodeInfo) -> list[int]:

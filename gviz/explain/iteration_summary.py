@@ -204,6 +204,8 @@ class _Reader:
         for scope, (seq, entered) in self.outermost.items():
             inside = self.inside.get(scope, [])
             ops = [created for created in inside if created.kind == "op"]
+            if not ops:
+                continue  # it has just begun
             at = next((self._caller(created.stack) for created in ops), None)
             modes = Counter(mode for created in ops if (mode := mode_of(self.timeline.info(created.node))))
             how = [f"{mode} mode" for mode, _ in modes.most_common()]
@@ -409,17 +411,22 @@ class _Reader:
                 cuts[self._cut(node)] = None
             else:
                 waiting += inputs.get(node, ())
-        reached = {*leaves_of_pass(timeline, phase)}
+        reached = {*leaves_of_pass(timeline, phase)} if self._has_ended(phase) else {*trained}
         return LossOrigins(
             self._loss_title(phase),
             phase.start,
             tuple(self._terms(phase)),
-            self._by_module([node for node in sorted(trained) if node in reached or not reached]),
+            self._by_module([node for node in sorted(trained) if node in reached]),
             tuple(cuts),
             tuple(dict.fromkeys(shown(timeline.info(node).title) for node in sorted(earlier))),
             self._names(sorted(fixed)),
             tuple(self._data_words(sorted(data))),
         )
+
+    def _has_ended(self, phase: Phase) -> bool:
+        """Return whether a pass has ended: a recording may go on, or have broken off."""
+        events = self.timeline.select((e.BackwardFinished,), phase.start, phase.end + 1)
+        return any(event.pass_nr == phase.pass_nr for _, event in events)
 
     def _terms(self, phase: Phase) -> Iterator[str]:
         """Yield the losses whose sum a pass began at, with their numbers."""

@@ -32,7 +32,7 @@ from gviz.values.value import Array, Value, capture
 from gviz.values.value_text import bad_text, norm, share
 
 MOST_PARTS = 50
-_DIRECTIONS = ((-0.2, "against"), (0.2, "nearly at right angles to"), (0.7, "only partly the way of"))
+_DIRECTIONS = ((-0.2, "points away from"), (0.2, "is nearly at right angles to"), (0.7, "points only partly along"))
 """The direction of a contribution by the upper bound of its cosine with the sum.
 
 Two independent contributions of equal norm both have a cosine of 0.7 with their sum.
@@ -106,7 +106,7 @@ def with_agreement(timeline: Timeline, finding: Finding, part: Value, total: Val
 def _direction(cosine: float) -> str:
     """Return the direction of a term compared with the sum, with their cosine; empty for nearly the same direction."""
     where = next((where for most, where in _DIRECTIONS if cosine < most), "")
-    return f"; it points {where} the sum (cosine {number(cosine, 2)})" if where else ""
+    return f"; this part {where} the sum (cosine {number(cosine, 2)})" if where else ""
 
 
 def _alike(one: Array, whole: Array) -> tuple[float, float]:

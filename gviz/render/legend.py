@@ -155,11 +155,11 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: SYMBOL in seen.text, f"{SYMBOL}h: gradient of the result L with respect to h"),
     (
         lambda seen: EACH in seen.rows,
-        f"{EACH}: the gradient of each equal part, with the least and the greatest length",
+        f"{EACH}: the gradient of each equal part, from first to last; bars of a wide range are logarithmic",
     ),
     (
         lambda seen: "steps" in seen.rows,
-        f"|{SYMBOL}h| ▁▃▆: the norm of that gradient at each step, with the least and the greatest",
+        f"|{SYMBOL}h| ▁▃▆: the norm of that gradient at each step; bars of a wide range are logarithmic",
     ),
     (lambda seen: "gaps" in seen.rows, f"{NO_BAR} among bars: no gradient has come to this part"),
     (lambda seen: "bad bars" in seen.rows, f"{BAD_BAR} among bars: the gradient of this part holds nan or inf"),

@@ -246,9 +246,9 @@ def test_a_sum_that_is_used_elsewhere_too_is_not_told_apart():
     [
         ([0.5] * 8, ""),
         ([0.0] * 8, ""),
-        ([-0.5] * 8, "it points against the sum (cosine -1)"),
-        ([0.5, -0.5] * 4, "it points nearly at right angles to the sum (cosine 0.16)"),
-        ([4.0] + [0.0] * 7, "it points only partly the way of the sum (cosine 0.66)"),
+        ([-0.5] * 8, "this part points away from the sum (cosine -1)"),
+        ([0.5, -0.5] * 4, "this part is nearly at right angles to the sum (cosine 0.16)"),
+        ([4.0] + [0.0] * 7, "this part points only partly along the sum (cosine 0.66)"),
     ],
 )
 def test_of_a_part_is_said_where_it_does_not_pull_the_way_of_the_sum(other, said):
