@@ -36,6 +36,22 @@ for i in range(3):
     loss.backward()
     opt.step()
 """,
+    "a baseline of a reward of sampled actions": """
+actor, critic = nn.Linear(4, 3), nn.Linear(4, 1)
+opt = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=0.01)
+for i in range(4):
+    x = torch.randn(16, 4)
+    log_probs = F.log_softmax(actor(x), dim=1)
+    action = log_probs.detach().argmax(1)
+    picked = log_probs.gather(1, action[:, None]).squeeze(1)
+    reward = action.float() * x[:, 0]
+    value = critic(x).squeeze(1)
+    actor_loss = ((reward - value) * picked).mean()
+    critic_loss = F.mse_loss(value, reward)
+    opt.zero_grad()
+    (actor_loss + critic_loss).backward()
+    opt.step()
+""",
     "an advantage in one mean with its error": """
 actor, critic = nn.Linear(3, 2), nn.Linear(3, 1)
 opt = torch.optim.SGD([*actor.parameters(), *critic.parameters()], lr=0.01)
@@ -897,6 +913,13 @@ EXPECTED = {
         ["adds up 32 rows", "every gradient is 32 times that of the mean"],
         "reduction='mean'",
         "loss = (weight",
+    ),
+    "a baseline of a reward of sampled actions": (
+        "note",
+        "reaches-other-part",
+        ["which has its own loss"],
+        "value.detach()",
+        "actor_loss = ((reward",
     ),
     "an advantage in one mean with its error": (
         "note",

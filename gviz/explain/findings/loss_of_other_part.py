@@ -24,7 +24,7 @@ def reaches_other_part(survey: Survey) -> Iterator[Finding | None]:
 
     ``(log_prob * (ret - value)).mean() + (ret - value).pow(2).mean()`` trains the critic by the first term, too.
     """
-    timeline, seen = survey.timeline, set[int]()
+    seen = set[int]()
     for record in survey.ops("mul"):
         if record.created.stack in seen or len(seen) > _MOST_PRODUCTS:
             continue
@@ -33,7 +33,7 @@ def reaches_other_part(survey: Survey) -> Iterator[Finding | None]:
         if len(pair) != 2 or any(one.created.during[0] for one in pair):  # a gradient is used: by a meta-learner
             continue
         seen.add(record.created.stack)
-        inputs = [{one.node, *ancestors(timeline, one.node)} for one in pair]
+        inputs = [_tracked_history(survey, one.node) for one in pair]
         trained = [_trained(survey, nodes) for nodes in inputs]
         if not all(trained) or trained[0] & trained[1]:
             continue
@@ -42,6 +42,17 @@ def reaches_other_part(survey: Survey) -> Iterator[Finding | None]:
             if own is not None and _has_own_loss(survey, own, record):
                 yield _reaching_finding(survey, record, one, own, len(parameters))
                 break
+
+
+def _tracked_history(survey: Survey, node: int) -> set[int]:
+    """Return a node and what a gradient reaches from it: a reward of sampled actions, for example, has no history."""
+    seen, waiting = {node}, [node]
+    while waiting:
+        for source in survey.timeline.nodes.inputs_by_node.get(waiting.pop(), ()):
+            if source not in seen and source in survey.nodes and survey.nodes[source].created.requires_grad:
+                seen.add(source)
+                waiting.append(source)
+    return seen
 
 
 def _trained(survey: Survey, nodes: set[int]) -> set[int]:
@@ -111,6 +122,9 @@ def _is_only_added(survey: Survey, record: NodeRecord) -> bool:
 def _reaching_finding(survey: Survey, record: NodeRecord, one: NodeRecord, own: NodeRecord, count: int) -> Finding:
     timeline, at = survey.timeline, survey.at(record)
     name = timeline.info(one.node).name
+    if not name and one.op == "sub":  # (ret - value) * log_prob
+        tracked = [source for source in survey.sources(one) if source.created.requires_grad]
+        name = timeline.info(tracked[0].node).name if len(tracked) == 1 else ""
     names = label(timeline, record.node), label(timeline, one.node)
     text = titled("{} sends a gradient into {}, which has its own loss", *names)
     trained = f"the {count} parameters" if count > 1 else "the parameter"
