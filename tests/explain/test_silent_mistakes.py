@@ -2988,6 +2988,22 @@ def test_labels_that_are_the_tokens_of_the_input_can_be_copied(engine, target, s
 
 
 @pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize("scores", ["out(h)[:, 1:-1]", "out(h[:, 1:-1])"])
+def test_scores_before_each_token_are_no_copy(engine, scores, checks):
+    text = "import torch\nfrom torch import nn\nF = nn.functional\ntorch.manual_seed(0)\n"
+    text += (
+        TOKENS.replace("TARGET", "x")
+        .replace("SIZE", "20")
+        .replace(
+            "out(emb(x)).flatten(0, 1)",
+            f"{scores.replace('h', 'torch.cat([torch.ones(4, 2, 6), emb(x)], 1)')}.flatten(0, 1)",
+        )
+    )
+    kinds = {one.finding.kind for one in checks.of_text(text, engine).found}
+    assert "target-in-input" not in kinds
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
 @pytest.mark.parametrize(
     ("call", "is_found"), [("F.dropout(x, 0.5)", True), ("F.dropout(x, 0.5, training = True)", False)]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def _copied_tokens(survey: Survey) -> Iterator[Finding | None]:
             for source in survey.sources(one)
         )
         same = next((one for one in indices if _are_equal(timeline, one, labels.value)), None)
-        if same is None:
+        if same is None or _has_sliced_scores(survey, record):
             return
         pairs.append((record, labels, same))
     if not pairs:
@@ -89,6 +90,21 @@ def _copied_tokens(survey: Survey) -> Iterator[Finding | None]:
     part = Finding("target", equal, labels.seq, labels.node)
     fix = "to predict the next token, labels one place later: x, y = tokens[:, :-1], tokens[:, 1:]"
     yield Finding("target-in-input", text, record.seq, record.node, (part,), fix, survey.at(labels), suspected=True)
+
+
+def _has_sliced_scores(survey: Survey, loss: NodeRecord) -> bool:
+    """Return whether a loss takes scores of some places only, which may be those before each token of its labels."""
+    nodes = (survey.nodes[node] for node in ancestors(survey.timeline, loss.node) if node in survey.nodes)
+    return any(
+        record.op in _SLICING
+        and record.created.requires_grad
+        and len(record.shape) > 2
+        and any(prod(source.shape) > prod(record.shape) for source in survey.sources(record))
+        for record in nodes
+    )
+
+
+_SLICING = {"slice", "getitem", "index", "narrow"}
 
 
 def _is_reordered(survey: Survey, labels: NodeRecord, indices: NodeRecord) -> bool:
