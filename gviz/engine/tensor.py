@@ -61,7 +61,7 @@ class Callbacks:
     """Set by `instrumentation`: emits a change of ``requires_grad``."""
 
 
-callbacks = Callbacks()
+callbacks: Callbacks = Callbacks()
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The ``.grad`` of a tensor: which gradients may be assigned, and PyTorch's warning for non-leaves.

@@ -344,11 +344,17 @@ _COST_BY_NAME = {name: cost for names, cost in _OF_NUMPY for name in names.split
 
 
 def _of_several(
-    function: Callable[[Any], Any], prepared: Callable[[Any], Any] = lambda argument: argument
+    function: Callable[..., Any], prepared: Callable[[Any], Any] = lambda argument: argument
 ) -> Callable[..., Any]:
-    """Return a numpy function that also accepts several numbers, as Python's own does."""
+    """Return a numpy function that also accepts several numbers, as Python's own does.
+
+    A number after a tensor is the dimension, as in PyTorch; for a norm it is the order.
+    """
 
     def reduced(first: Any, *others: Any, **named: Any) -> Any:
+        if len(others) == 1 and isinstance(first, np.ndarray) and first.ndim and isinstance(others[0], int | tuple):
+            whole = prepared(first)
+            return function(whole.ravel() if function is np.linalg.norm else whole, *others, **named)
         return function(prepared([first, *others] if others else first), **named)
 
     return reduced

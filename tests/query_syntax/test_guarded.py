@@ -299,3 +299,16 @@ def test_the_largest_number_can_be_rounded():
     assert told("round(max(t), 1)", t=tensor) == pytest.approx(2.3)
     assert told("round(t.max())", t=tensor) == 2
     assert told("round(2.345, 1)") == 2.3
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("sum(a, 1)", "a.sum(1)"), ("mean(a, 0)", "a.mean(0)"), ("max(a, -1)", "a.max(-1)"),
+        ("any(a > 2, 1)", "(a > 2).any(1)"),
+        ("sum(a, (0, 1))", "a.sum()"), ("norm(a, 1)", "abs(a).sum()"), ("max(a.sum(), 1)", "a.sum()"), ("max(1, 2)", "2"),
+    ],
+)  # fmt: skip
+def test_a_number_after_a_tensor_is_the_dimension(text, same):
+    a = np.arange(4.0).reshape(2, 2)
+    np.testing.assert_array_equal(told(text, a=a), told(same, a=a))
