@@ -306,7 +306,8 @@ def test_the_largest_number_can_be_rounded():
     [
         ("sum(a, 1)", "a.sum(1)"), ("mean(a, 0)", "a.mean(0)"), ("max(a, -1)", "a.max(-1)"),
         ("any(a > 2, 1)", "(a > 2).any(1)"),
-        ("sum(a, (0, 1))", "a.sum()"), ("norm(a, 1)", "abs(a).sum()"), ("max(a.sum(), 1)", "a.sum()"), ("max(1, 2)", "2"),
+        ("sum(a, (0, 1))", "a.sum()"), ("norm(a, 1)", "abs(a).sum()"), ("max(a.sum(), 1)", "a.sum()"),
+        ("max(1, 2)", "2"),
     ],
 )  # fmt: skip
 def test_a_number_after_a_tensor_is_the_dimension(text, same):
