@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from gviz.events import BackwardFinished, BackwardStarted, GradSet, NodeCreated, OptimizerStepped
+from gviz.events import BackwardFinished, BackwardStarted, GradAccumulated, GradSet, NodeCreated, OptimizerStepped
 from gviz.explain.backward_passes import (
     PassesOfLoss,
     leaves_of_pass,
@@ -46,7 +46,7 @@ class PassResult:
     `root` is the node at which the pass began (0: several, or not recorded), `loss` the one number of the loss, and
     `at` the line that called ``backward()``. `bad` are those of `received` with a nan or an infinity in their gradient.
     If `is_for_inputs` is true, the pass was for some inputs only, so others may well have none. `noun` is the word for
-    the leaves.
+    the leaves. Those of `received` that this pass did not reach are `earlier`: their gradients were there before.
     """
 
     pass_nr: int
@@ -59,6 +59,7 @@ class PassResult:
     modules: tuple[ModuleGradient, ...]
     noun: Literal["parameter", "leaf"] = "parameter"
     is_for_inputs: bool = False
+    earlier: tuple[int, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -73,6 +74,8 @@ class PassResult:
             text = f"{'none of ' if lack > 1 else ''}{all_of_them} {'a' if lack > 1 else 'no'} gradient"
         else:
             text = f"{have} of {_counted(have + lack, self.noun)} {_has(have)} a gradient, {lack} {_has(lack)} none"
+        if self.earlier:
+            text += f", {len(self.earlier)} of them not from this pass"
         return f"{text}, {len(self.bad)} of them not finite" if self.bad else text
 
 
@@ -105,7 +108,9 @@ def _pass_result(timeline: Timeline, n: int) -> PassResult | None:
     kinds = {timeline.info(node).created.kind for node in (*received, *missing)}
     noun: Literal["parameter", "leaf"] = "parameter" if "parameter" in kinds else "leaf"
     is_for_inputs = bool(began.inputs)
-    return PassResult(event.pass_nr, root, number, at, received, missing, bad, modules, noun, is_for_inputs)
+    reached = {one.node for _, one in timeline.select((GradAccumulated,), start, n) if one.pass_nr == event.pass_nr}
+    earlier = tuple(node for node in received if node not in reached)
+    return PassResult(event.pass_nr, root, number, at, received, missing, bad, modules, noun, is_for_inputs, earlier)
 
 
 def root_of_pass(timeline: Timeline, pass_nr: int) -> int:

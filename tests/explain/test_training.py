@@ -113,3 +113,15 @@ def test_leaves_are_those_that_no_operation_made_and_that_require_a_gradient():
         if timeline.info(node).created.kind != "op" and timeline.info(node).created.requires_grad
     ]
     assert list(trained_leaves(timeline, len(timeline))) == wanted
+
+
+def test_the_verdict_counts_gradients_of_earlier_passes():
+    def program():
+        a, b = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+        (a * a).sum().backward()
+        (b * b).sum().backward()
+
+    timeline = timeline_of(program)
+    result = pass_result(timeline, last_pass(timeline, len(timeline)))
+    assert result.verdict == "all 2 leaves have a gradient, 1 of them not from this pass"
+    assert len(result.earlier) == 1
