@@ -335,6 +335,8 @@ def _is_for_evaluation(survey: Survey, node: int, copied: Collection[int]) -> bo
     record = survey.nodes[node]
     users = [survey.nodes[user] for user in survey.timeline.nodes.users(node) if user in survey.nodes]
     is_off = all(user.created.untracked in ("no_grad", "inference") for user in users)
+    if _is_written(survey, [node]) and not _is_set_from_others(survey, node):
+        return False  # the program itself changes it: it is the model that others are copied from
     return record.created.stack in copied or (bool(users) and is_off)
 
 
