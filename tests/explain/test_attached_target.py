@@ -24,6 +24,12 @@ SYMMETRIC = {
     "neighbours": "z = net(x)\n    loss = loss + F.mse_loss(z[1:], z[:-1])",
     "a divergence of two calls": "p, q = F.log_softmax(net(x), dim=1), F.softmax(net(other), dim=1)\n"
     "    loss = loss + F.kl_div(p, q, reduction='batchmean')",
+    "a divergence of a batch and its attack": "near = other.clone()\n"
+    "    for _ in range(2):\n"
+    "        near.requires_grad_()\n"
+    "        kl = F.kl_div(F.log_softmax(net(near), dim=1), F.softmax(net(x), dim=1).detach(), reduction='sum')\n"
+    "        near = (near + 0.1 * torch.autograd.grad(kl, near)[0].sign()).detach()\n"
+    "    loss = loss + F.kl_div(F.log_softmax(net(near), dim=1), F.softmax(net(x), dim=1), reduction='batchmean')",
     "a divergence from the mean of both": "p, q = F.softmax(net(x), dim=1), F.softmax(top(x[:, :4]), dim=1)\n"
     "    m = ((p + q) / 2).log()\n"
     "    loss = loss + F.kl_div(m, p, reduction='batchmean') + F.kl_div(m, q, reduction='batchmean')",

@@ -55,6 +55,7 @@ HEALTHY = {
         "kl = -0.5 * (1 + s - m.pow(2) - s.exp()).sum(1).mean()\nloss = F.mse_loss(out, x) + kl"),
     "a sum that is divided": net(f"{KL} / x.numel()\nloss = F.mse_loss(out, x) + kl"),
     "a sum over the batch size": net(f"{KL}\nloss = F.mse_loss(out, x) + kl / len(x)"),
+    "a sum times one by the batch size": net(f"{KL}\nloss = F.mse_loss(out, x) + 6.0 * ((1.0 / len(x)) * kl)"),
     "a divergence of batches": net(
         'kl = F.kl_div(F.log_softmax(m, 1), F.softmax(x[:, :2], 1), reduction="batchmean")\n'
         "loss = F.cross_entropy(out, y) + 16 * kl"),

@@ -261,3 +261,29 @@ def test_copies_and_equal_numbers_elsewhere_are_left_out(name, engine, checks):
     outcome = checks.of_text(text, engine)
     assert outcome.errors == []
     assert [str(each) for each in outcome.found if each.finding.kind == "self-comparison"] == []
+
+
+TIED = """import torch
+from torch import nn
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.emb, self.out = nn.Embedding(6, 4), nn.Linear(4, 6, bias=False)
+        self.out.weight = self.emb.weight
+    def forward(self, x):
+        return self.out(self.emb(x))
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(3):
+    x = torch.randint(0, 6, (8,))
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), (x + 1) % 6).backward()
+    opt.step()
+    gap = (net.emb.weight - net.out.weight).abs().max()
+"""
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_test_whether_weights_are_tied_is_no_comparison_with_itself(engine, checks):
+    assert "self-comparison" not in {each.finding.kind for each in checks.of_text(TIED, engine).found}

@@ -61,6 +61,8 @@ EXCLUSIVE = {
         "w = torch.cat([alpha[..., :1], alpha[..., 1:] * T[..., :-1]], -1)"),
     "divided by its own factor": program(
         f"{ALPHA}\nT = torch.cumprod(1 - alpha + 1e-6, -1) / (1 - alpha + 1e-6)\nw = alpha * T"),
+    "a product divided by the factor": program(
+        f"{ALPHA}\nT = torch.cumprod(1 - alpha, -1)\nw = alpha * T / (1 - alpha).clamp_min(1e-6)"),
     "of another tensor": program(
         f"{ALPHA}\nkeep = torch.sigmoid(raw[..., 0])\nw = alpha * torch.cumprod(1 - keep, -1)"),
     "not the complement": program(f"{ALPHA}\nw = alpha * torch.cumprod(alpha, -1)"),

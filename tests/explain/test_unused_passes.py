@@ -237,3 +237,28 @@ def test_stored_gradients_that_a_step_uses_or_that_are_read_are_left_out(name, e
     outcome = checks.of_text(STORED.replace("BODY", KEPT[name].replace("\n", "\n    ")), engine)
     assert outcome.errors == []
     assert [str(each) for each in outcome.found if each.finding.kind == "cleared-early"] == []
+
+
+SUMMED = """import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(6):
+    sums = [torch.zeros_like(p) for p in net.parameters()]
+    for k in range(4):
+        net.zero_grad(set_to_none=False)
+        (net(torch.randn(8, 4)) - 1).pow(2).mean().backward()
+        for total, p in zip(sums, net.parameters()):
+            total.add_(p.grad, alpha=0.25)
+    for total, p in zip(sums, net.parameters()):
+        p.grad = total
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_sums_that_the_program_keeps_and_assigns_are_used(engine, checks):
+    outcome = checks.of_text(SUMMED, engine)
+    assert outcome.errors == []
+    assert "cleared-early" not in {each.finding.kind for each in outcome.found}

@@ -92,18 +92,30 @@ def _are_alike(survey: Survey, one: NodeRecord, other: NodeRecord) -> bool:
     A target that is computed from a result, such as ``reward + gamma * q``, has further operations, and so has the
     prediction of a further layer.
     """
-    made = [
-        [survey.nodes[node] for node in (record.node, *ancestors(survey.timeline, record.node)) if node in survey.nodes]
-        for record in (one, other)
-    ]
-    tracked = [[record for record in records if record.created.requires_grad] for records in made]
-    leaves = [{record.node for record in records if record.created.kind != "op"} for records in tracked]
-    operations = [
-        Counter(_SAME_HEAD.get(record.op, record.op) for record in records if record.created.kind == "op")
-        for records in tracked
-    ]
-    has_parameters = any(survey.nodes[node].created.kind == "parameter" for node in leaves[0])
-    return has_parameters and leaves[0] == leaves[1] and operations[0] == operations[1]
+    made = [_of_parameters(survey, record) for record in (one, other)]
+    operations = [Counter(_SAME_HEAD.get(record.op, record.op) for record in records) for _, records in made]
+    return bool(made[0][0]) and made[0][0] == made[1][0] and operations[0] == operations[1]
+
+
+def _of_parameters(survey: Survey, record: NodeRecord) -> tuple[set[int], list[NodeRecord]]:
+    """Return the parameters that a node comes from, and the tracked operations on them or their results.
+
+    Operations on the input alone do not count, nor what made it without a gradient, such as the steps of an attack.
+    """
+    known, waiting = {record.node: record}, [record]
+    while waiting:
+        for source in survey.sources(waiting.pop()):
+            if source.created.requires_grad and source.node not in known:
+                known[source.node] = source
+                waiting.append(source)
+    tracked = [known[node] for node in sorted(known)]
+    parameters = {one.node for one in tracked if one.created.kind == "parameter"}
+    behind, operations = set(parameters), list[NodeRecord]()
+    for one in tracked:
+        if one.created.kind == "op" and any(source in behind for source, _ in one.created.inputs):
+            behind.add(one.node)
+            operations.append(one)
+    return parameters, operations
 
 
 _SAME_HEAD = {"log_softmax": "softmax", "logsigmoid": "sigmoid"}

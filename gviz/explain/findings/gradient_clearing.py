@@ -558,6 +558,9 @@ def _is_read(survey: Survey, one: _UnusedPass) -> bool:
     """Return whether an operation used a gradient of a pass before it was cleared."""
     nodes, owners = survey.timeline.nodes, survey.timeline.nodes.origins.gradient_of
     until = max(one.cleared.values())
+    assigned = {event.node for _, event in survey.select(GradSet) if event.how == "assigned"}
+    if not assigned.isdisjoint(one.filled):
+        return True  # the program keeps sums of its own: a read of such a tensor is no read of a `.grad`
     for node, filled in one.filled.items():
         grads = [nodes[place] for place in (owners == node).nonzero()[0].tolist()]
         readers = [*grads, *(user for grad in grads for user in nodes.users(grad))]

@@ -93,7 +93,8 @@ def _is_filled_later(survey: Survey, node: int) -> bool:
     return False
 
 
-_FILLING = {"copy_", "copy", "fill_", "zero_", "setitem", "index_put_", "normal_", "uniform_"}
+_FILLING = {"copy_", "copy", "fill_", "zero_", "setitem", "index_put_", "normal_", "uniform_", "exponential_"}
+_FILLING |= {"bernoulli_", "cauchy_", "geometric_", "log_normal_", "random_"}
 """Operations that write to memory without reading it."""
 
 

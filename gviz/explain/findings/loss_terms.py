@@ -18,7 +18,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
+from math import isclose, prod
 from statistics import fmean
 
 from gviz.explain.display_names import label, label_at, titled
@@ -112,13 +112,17 @@ def _is_of_weights(survey: Survey, record: NodeRecord) -> bool:
 
 def _is_divided_by_its_size(survey: Survey, record: NodeRecord) -> bool:
     """Return whether a sum is divided by its number of rows or elements, as ``reduction="batchmean"`` does."""
-    shape = _batch(survey, record)
-    for node in survey.timeline.nodes.users(record.node):
-        user = survey.nodes.get(node)
-        if user is not None and user.op == "div":
-            divisor = [*survey.sources(user)][1:]
-            stats = divisor[0].value.statistics() if divisor and divisor[0].value is not None else None
-            if stats is not None and stats.mean in (shape[0], prod(shape)):
+    shape, waiting = _batch(survey, record), [record]
+    while waiting:
+        one = waiting.pop()
+        for user in (survey.nodes[node] for node in survey.timeline.nodes.users(one.node) if node in survey.nodes):
+            if user.op not in ("div", "mul", "neg") or user.shape:
+                continue
+            waiting.append(user)
+            others = [other.value for other in survey.sources(user) if other.node != one.node]
+            stats = others[0].statistics() if others and others[0] is not None else None
+            factors = [float(size) if user.op == "div" else 1 / size for size in (shape[0], prod(shape))]
+            if stats is not None and any(isclose(stats.mean, factor, rel_tol=1e-6) for factor in factors):
                 return True
     return False
 

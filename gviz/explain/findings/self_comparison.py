@@ -304,11 +304,18 @@ def _is_one_memory(one: NodeRecord, other: NodeRecord) -> bool:
 
 
 def _has_two_operands(survey: Survey, record: NodeRecord) -> bool:
-    """Return whether the program writes a difference of two expressions that differ, and not ``x - x``."""
+    """Return whether the program writes a difference of two expressions that differ, and not ``x - x``.
+
+    ``net.emb.weight - net.out.weight`` tests whether weights are tied: no operand is an older one.
+    """
     source = statement_at(survey.timeline, survey.at(record))
     parts = source[1].parts(ast.BinOp) if source is not None else ()
-    pairs = [(ast.unparse(part.left), ast.unparse(part.right)) for part in parts if isinstance(part.op, ast.Sub)]
-    return bool(pairs) and all(one != other for one, other in pairs)
+    pairs = [(part.left, part.right) for part in parts if isinstance(part.op, ast.Sub)]
+    return bool(pairs) and not any(
+        ast.unparse(one) == ast.unparse(other)
+        or (isinstance(one, ast.Attribute) and isinstance(other, ast.Attribute) and one.attr == other.attr)
+        for one, other in pairs
+    )
 
 
 def _memory_finding(survey: Survey, pairs: list[_Pair]) -> Finding:

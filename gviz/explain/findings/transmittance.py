@@ -73,6 +73,8 @@ def _factors(survey: Survey, product: NodeRecord) -> list[NodeRecord]:
     while waiting and len(behind) < _MOST_USERS:
         for node in survey.timeline.nodes.users(waiting.pop(0).node):
             user = survey.nodes.get(node)
+            if user is not None and user.op == "div" and next(survey.sources(user), user).node in behind:
+                return []  # h * S / (1 - h): the program takes the factor out again
             if user is None or node in behind or user.op not in ("mul", *RESHAPING):
                 continue
             behind.add(node)
