@@ -71,7 +71,6 @@ def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
 def passes_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
     """Return the iterations in order, each with its phases and the roots of its backward passes."""
     from gviz.explain.backward_passes import root_value
-    from gviz.tui.drawing.pass_list import phases_of
 
     def phase_data(phase: Phase) -> dict[str, Any]:
         value = root_value(timeline, phase.start)
@@ -84,7 +83,7 @@ def passes_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
             "iteration": one.number,
             "start": one.start,
             "end": one.end,
-            "phases": [*map(phase_data, phases_of(timeline, one))],
+            "phases": [*map(phase_data, timeline.phases_in(one))],
         }
         for one in timeline.iterations
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -17,7 +18,7 @@ from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts
 from gviz.trace.error_index import ErrorIndex
 from gviz.trace.event_log import Columns, E, EventLog, MissingParts, birth, expect
-from gviz.trace.graph_state import UNKNOWN_OP, Iteration, NodeInfo, NodeState, Phase
+from gviz.trace.graph_state import UNKNOWN_OP, Iteration, NodeInfo, NodeState, Phase, PhaseKind
 from gviz.trace.index.node_state import NodeStates
 from gviz.trace.index.reference_checks import References
 from gviz.trace.index.search_index import Index, output_key, restored
@@ -371,6 +372,12 @@ class Timeline(Played):
     def phases(self) -> tuple[Phase, ...]:
         """The phases of all threads, sorted by start. A moment between two phases of its thread has none."""
         return self._spans.phases
+
+    def phases_in(self, iteration: Iteration, *kinds: PhaseKind) -> list[Phase]:
+        """Return the phases that begin in an iteration; of some kinds only, if any are given."""
+        first = bisect_left(self.phases, iteration.start, key=lambda phase: phase.start)
+        last = bisect_right(self.phases, iteration.end, key=lambda phase: phase.start)
+        return [phase for phase in self.phases[first:last] if not kinds or phase.kind in kinds]
 
     def phase_at(self, n: int) -> Phase | None:
         """Return the phase at moment `n` in its thread, None if there is none."""

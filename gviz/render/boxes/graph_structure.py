@@ -41,7 +41,7 @@ from gviz.render.boxes.edges import (
 from gviz.render.boxes.fold import CallGraph, Folded, ModuleCall, calls_around, fold, graph_of
 from gviz.render.boxes.function_calls import with_level
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.selection import PART, inputs_through_untracked, phases_in, reached, roots_of, shown_nodes
+from gviz.render.boxes.selection import PART, inputs_through_untracked, reached, roots_of, shown_nodes
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.value_text import CUT
@@ -73,7 +73,7 @@ def form(timeline: Timeline, iteration: Iteration) -> Form:
     """
     shown, named = timeline.nodes.of(iteration), timeline.nodes.last_naming
     newest = timeline.info(shown[-1]).name if shown else ""
-    passes, failed = len(phases_in(timeline, iteration, "backward")), failed_call(timeline, iteration)
+    passes, failed = len(timeline.phases_in(iteration, "backward")), failed_call(timeline, iteration)
     return shown, passes, named if named >= iteration.start else 0, newest, failed.seq if failed is not None else 0
 
 

@@ -14,7 +14,7 @@ from gviz.events import BackwardStarted, Edge
 from gviz.render.boxes.edges import Origins
 from gviz.render.boxes.graph_options import Content
 from gviz.render.boxes.node_remarks import writes_in_place
-from gviz.trace.graph_state import Iteration, NodeInfo, Phase, PhaseKind
+from gviz.trace.graph_state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
 PART = 2000
@@ -153,7 +153,7 @@ def _of_passes(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]
     A hook of a module may run between two backward rules; a node then has no rule, but it was made during the pass. A
     graph of gradients (``create_graph=True``) that the program uses afterwards does not count.
     """
-    passes = phases_in(timeline, iteration, "backward")
+    passes = timeline.phases_in(iteration, "backward")
     starts = [phase.start for phase in passes]
     used: set[int] = set()
     nodes: set[int] = set()
@@ -204,7 +204,7 @@ def _followed(own: Sequence[NodeInfo]) -> set[int]:
 
 def roots_of(timeline: Timeline, iteration: Iteration) -> set[int]:
     """Return the nodes from which the passes of an iteration start."""
-    starts = [timeline.event(phase.start) for phase in phases_in(timeline, iteration, "backward")]
+    starts = [timeline.event(phase.start) for phase in timeline.phases_in(iteration, "backward")]
     return {node for start in starts if isinstance(start, BackwardStarted) for node, _ in start.roots}
 
 
@@ -213,7 +213,7 @@ def updates(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -
 
     They are writes into leaves after a pass, and nodes that only these use.
     """
-    phases = phases_in(timeline, iteration, "after backward", "optimizer")
+    phases = timeline.phases_in(iteration, "after backward", "optimizer")
     spans = [(phase.start, phase.end) for phase in phases]
     after = {info.node: info for info in own if any(start <= info.born <= end for start, end in spans)}
     users: dict[int, set[int]] = {}
@@ -245,10 +245,3 @@ def shown_ends(timeline: Timeline, low: int, high: int) -> list[int]:
     ends = ends[bisect_left(ends, start) : bisect_right(ends, high)]
     of_nodes = ((n, nodes[n - start]) for n in ends)
     return [n for n, node in of_nodes if not node or not timeline.contexts.step_of(timeline.info(node))]
-
-
-def phases_in(timeline: Timeline, iteration: Iteration, *kinds: PhaseKind) -> list[Phase]:
-    """Return the phases of some kinds that begin in an iteration."""
-    first = bisect_left(timeline.phases, iteration.start, key=lambda phase: phase.start)
-    last = bisect_right(timeline.phases, iteration.end, key=lambda phase: phase.start)
-    return [phase for phase in timeline.phases[first:last] if phase.kind in kinds]

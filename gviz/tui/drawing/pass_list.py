@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
-from operator import attrgetter
 
 from gviz.events import BackwardStarted
 from gviz.explain.backward_passes import loss_at
@@ -37,17 +35,8 @@ def iteration_rows(timeline: Timeline, iteration: Iteration) -> Iterator[tuple[s
     span = f"events {iteration.start} to {iteration.end}"
     events = ", ".join(filter(None, (span, *_losses(timeline, iteration))))
     yield f"{iteration_called(timeline)} {iteration.number}  {events}", iteration
-    for phase in phases_of(timeline, iteration):
+    for phase in timeline.phases_in(iteration):
         yield f"  {_phase_text(timeline, phase)}", phase
-
-
-def phases_of(timeline: Timeline, iteration: Iteration) -> Iterator[Phase]:
-    """Yield the phases that begin in an iteration."""
-    phases = timeline.phases
-    for phase in phases[bisect_left(phases, iteration.start, key=attrgetter("start")) :]:
-        if phase.start > iteration.end:
-            return
-        yield phase
 
 
 def _losses(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
@@ -55,7 +44,7 @@ def _losses(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
 
     The text is empty for a pass that did not begin at a single number.
     """
-    passes = [phase for phase in phases_of(timeline, iteration) if phase.kind == "backward"]
+    passes = timeline.phases_in(iteration, "backward")
     first = passes[:MOST_LOSSES] if len(passes) <= MOST_LOSSES else passes[: MOST_LOSSES - 1]
     yield from (_loss(timeline, phase) for phase in first)
     if len(first) < len(passes):
