@@ -37,7 +37,7 @@ from gviz.explain.computation import computation
 from gviz.explain.display_names import MAX_NAME, further_names, label, output_called, output_label
 from gviz.explain.iteration_words import phase_words
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
-from gviz.explain.parameter_updates import all_options, is_unseen, resumed_at, step_of, why_nothing
+from gviz.explain.parameter_updates import all_options, is_unseen, resumed_at, step_of, why_nothing, written_tensor
 from gviz.explain.source_frames import at_text
 from gviz.explain.tracking import why_untracked
 from gviz.result_tensors import as_taken
@@ -190,12 +190,7 @@ def _created(timeline: Timeline, event: NodeCreated) -> str:
 
 def _written(timeline: Timeline, moment: Moment, event: StorageWritten, room: int) -> str:
     """Return which tensors were written: the tensor of the call, and tensors that share its memory."""
-    owner = event.node
-    while owner and timeline.info(owner).created.inputs:
-        first, output_nr = timeline.info(owner).created.inputs[0]
-        if not first or timeline.info(first).created.outputs[output_nr].storage != event.storage:
-            break
-        owner = first
+    owner = written_tensor(timeline, event)
     nr, now = _written_output(timeline, moment, owner, event)
     if now is not None and owner and is_unseen(timeline, owner, event.node):
         step = _step_taken(timeline, moment, (owner, nr), now, event.version, room)

@@ -30,9 +30,9 @@ from textwrap import wrap
 from typing import Literal
 
 from gviz import events as e
-from gviz.explain.backward_passes import leaves_of_pass, loss_at, losses_of, passes_by_loss
+from gviz.explain.backward_passes import leaves_of_pass, loss_at, losses_of, passes_by_loss, roots_of_pass
 from gviz.explain.display_names import called, mode_of, op_title
-from gviz.explain.operation_sets import SAME_NUMBERS
+from gviz.explain.parameter_updates import written_tensor
 from gviz.explain.program_text import line_text
 from gviz.explain.source_frames import own_frame
 from gviz.explain.tracking import loses_tracking, why_cut
@@ -40,12 +40,12 @@ from gviz.explain.training import module_of, trained_leaves
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import Iteration, Phase
 from gviz.trace.timeline import Timeline
-from gviz.values.number_text import number, shape_text
+from gviz.values.number_text import counted, number, shape_text
 from gviz.values.plain_text import clipped, file_line, shown
 
-MOST_ACTIONS = 40
+_MOST_ACTIONS = 40
 """Lines of a program that are listed; an iteration with an inner loop repeats the same ones."""
-MOST_NAMES = 8
+_MOST_NAMES = 8
 _MOST_HEADS = 4
 _LONGEST_LINE = 80
 _WHY = {"detach": "detach", "no_grad": "no_grad", "inference": "inference_mode", "data": ".data"}
@@ -146,10 +146,7 @@ class _Reader:
 
     @cached_property
     def passes(self) -> list[Phase]:
-        return [
-            phase for phase in self.timeline.phases
-            if phase.kind == "backward" and self.iteration.start <= phase.start <= self.iteration.end
-        ]  # fmt: skip
+        return self.timeline.phases_in(self.iteration, "backward")
 
     @cached_property
     def made(self) -> list[tuple[int, e.NodeCreated]]:
@@ -264,7 +261,7 @@ class _Reader:
                 how = "clear" if event.how in ("none", "zero") else event.how
                 written[event.stack, self._part(seq), how].append((seq, event.node))
         for (stack, _, how), events in written.items():
-            count = _counted(len({node for _, node in events}), "gradient")
+            count = counted(len({node for _, node in events}), "gradient")
             text = {"clear": f"clears {count}", "in place": f"changes {count} in place"}.get(how, f"assigns {count}")
             yield self._stack_action(stack, events[0][0], text)
 
@@ -292,7 +289,7 @@ class _Reader:
             heads[self._head(node)].append(node in reached)
         if 1 < len(heads) <= _MOST_HEADS:
             return ", ".join(f"{shown(head)} {sum(got)} of {len(got)}" for head, got in heads.items())
-        return f"{len(reached)} of {len(every)} get a gradient"
+        return f"{len(reached)} of {len(every)} {'gets' if len(reached) == 1 else 'get'} a gradient"
 
     def _head(self, node: int) -> str:
         """Return the first part of a parameter's name: its model, or a part of the only model."""
@@ -303,33 +300,30 @@ class _Reader:
         if loss is not None:
             info = self.timeline.info(loss[0])
             return f"{shown(info.title)} = {number(loss[1])}"
-        started = self.timeline.event(phase.start)
-        roots = [node for node, _ in started.roots] if isinstance(started, e.BackwardStarted) else []
-        return _listed([called(self.timeline.info(node)) for node in roots if node in self.timeline.nodes]) or "?"
+        roots = roots_of_pass(self.timeline, phase.pass_nr)
+        return _listed([called(self.timeline.info(node)) for node in roots]) or "?"
 
     def _steps(self) -> Iterator[Action]:
         for seq, step in self.timeline.select((e.OptimizerStepped,), *self.window):
-            text = f"{shown(step.kind)} changes {_counted(len(step.parameters), 'parameter')}"
+            text = f"{shown(step.kind)} changes {counted(len(step.parameters), 'parameter')}"
             if step.skipped:
                 text += f", {len(step.skipped)} {'has' if len(step.skipped) == 1 else 'have'} no gradient"
             yield self._stack_action(step.stack, seq, text)
 
     def _writes(self) -> Iterator[Action]:
         """Yield the writes in place by the program, outside of models and optimizers, to older leaves."""
-        nodes, stepping = self.timeline.nodes, self._stepping()
+        nodes, steps_at = self.timeline.nodes, self.timeline.contexts.steps_at
         # the first event that wrote to each leaf, by stack and part of the iteration
         written: dict[tuple[int, str], dict[int, int]] = defaultdict(dict)
         for seq, assigned in self.timeline.select((e.DataSet,), *self.window):
-            if not any(start < seq < end for start, end in stepping):
+            if not steps_at(seq):
                 written[assigned.stack, self._part(seq)].setdefault(assigned.node, seq)
         for seq, write in self.timeline.select((e.StorageWritten,), *self.window):
-            if write.node not in nodes or any(start < seq < end for start, end in stepping):
+            if write.node not in nodes or (writer := nodes.created(write.node)).kind != "op" or writer.scope:
                 continue
-            writer = nodes.created(write.node)
-            if writer.kind == "op" and not writer.scope and writer.inputs:
-                target = self._base(writer.inputs[0][0])
-                if target and self._is_lasting(target):
-                    written[writer.stack, self._part(seq)].setdefault(target, seq)
+            target = written_tensor(self.timeline, write)
+            if self._is_lasting(target) and not steps_at(seq):
+                written[writer.stack, self._part(seq)].setdefault(target, seq)
         for (stack, _), leaves in written.items():
             if stack:
                 text = f"writes to {_listed(self._names([*leaves]))}"
@@ -339,34 +333,6 @@ class _Reader:
         """Return whether a tensor is a leaf from before the iteration, or one that is trained, as in the first."""
         created = self.timeline.nodes.created(node)
         return created.kind != "op" and (self.timeline.nodes.born(node) < self.iteration.start or created.requires_grad)
-
-    def _stepping(self) -> list[tuple[int, int]]:
-        """Return from where to where optimizers stepped."""
-        starts, spans = dict[int, int](), []
-        events: Iterator[tuple[int, e.OptimizerStarted | e.OptimizerStepped]] = self.timeline.select(
-            (e.OptimizerStarted, e.OptimizerStepped), *self.window
-        )
-        for seq, event in events:
-            if isinstance(event, e.OptimizerStarted):
-                starts[event.stack] = seq
-            elif event.stack in starts:
-                spans.append((starts.pop(event.stack), seq))
-        return spans
-
-    def _base(self, node: int) -> int:
-        """Return the tensor whose memory a view, ``.data`` or ``detach()`` shares; 0 if it is unknown."""
-        while node in self.timeline.nodes:
-            created = self.timeline.nodes.created(node)
-            if created.kind != "op":
-                return node
-            base = created.outputs[0].view_of if created.outputs else 0
-            op = self.timeline.op(created.op).base_name
-            if not base and (op in SAME_NUMBERS or created.untracked in ("detach", "data")) and created.inputs:
-                base = created.inputs[0][0]
-            if not base:
-                return node
-            node = base
-        return 0
 
     def _failures(self) -> Iterator[Action]:
         for seq, failed in self.timeline.select((e.Failed,), *self.window):
@@ -383,18 +349,13 @@ class _Reader:
                 by_title[started.stack, self._loss_title(phase).partition(" = ")[0]] = phase
         return [*by_title.values()]
 
-    def _roots(self, phase: Phase) -> list[int]:
-        started = self.timeline.event(phase.start)
-        roots = started.roots if isinstance(started, e.BackwardStarted) else ()
-        return [node for node, _ in roots if node in self.timeline.nodes]
-
     def _origins(self, phase: Phase) -> LossOrigins:
         timeline = self.timeline
         inputs = timeline.nodes.inputs_by_node
         trained, fixed, data = list[int](), list[int](), list[int]()
         cuts: dict[str, None] = {}
         earlier: dict[int, None] = {}
-        roots = self._roots(phase)
+        roots = roots_of_pass(self.timeline, phase.pass_nr)
         seen, waiting = set[int](), [*roots]
         while waiting:
             node = waiting.pop()
@@ -430,7 +391,7 @@ class _Reader:
 
     def _terms(self, phase: Phase) -> Iterator[str]:
         """Yield the losses whose sum a pass began at, with their numbers."""
-        losses = losses_of(self.timeline, self._roots(phase))
+        losses = losses_of(self.timeline, roots_of_pass(self.timeline, phase.pass_nr))
         for node in losses.uses if losses is not None else ():
             info = self.timeline.info(node)
             value = info.created.first_value
@@ -466,13 +427,13 @@ class _Reader:
         if len(nodes) <= _FEW:
             return tuple(shown(info.name) or f"#{info.node}" for info in infos)
         groups = Counter(module_of(self.timeline, node) for node in nodes)
-        if len(groups) > MOST_NAMES:
+        if len(groups) > _MOST_NAMES:
             groups = Counter(map(self._head, nodes))
         return tuple(f"{shown(name)} ({count})" if count > 1 else shown(name) for name, count in groups.items())
 
     def _unused(self) -> Iterator[str]:
         """Yield the tracked results with a name that nothing uses, and that no pass begins at."""
-        roots = {node for phase in self.passes for node in self._roots(phase)}
+        roots = {node for phase in self.passes for node in roots_of_pass(self.timeline, phase.pass_nr)}
         if not self.passes:
             return
         for _, created in self.made:
@@ -494,11 +455,7 @@ def _place(at: Frame | None) -> str:
     return file_line(at.path, at.line) if at is not None else ""
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' * (count != 1)}"
-
-
-def _listed(names: Sequence[str], most: int = MOST_NAMES) -> str:
+def _listed(names: Sequence[str], most: int = _MOST_NAMES) -> str:
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -514,9 +471,9 @@ def summary_text(timeline: Timeline, n: int, width: int) -> Iterator[str]:
     """Yield the summary as lines of text."""
     one = iteration_summary(timeline, n)
     yield f"iteration {one.number:,} of {one.count:,} (events {one.start:,} to {one.end:,}), in order:"
-    yield from _table([(_row_title(action), _row_text(action)) for action in one.actions[:MOST_ACTIONS]], width)
-    if len(one.actions) > MOST_ACTIONS:
-        yield f"  … and {len(one.actions) - MOST_ACTIONS} more lines"
+    yield from _table([(_row_title(action), _row_text(action)) for action in one.actions[:_MOST_ACTIONS]], width)
+    if len(one.actions) > _MOST_ACTIONS:
+        yield f"  … and {len(one.actions) - _MOST_ACTIONS} more lines"
     if not one.losses:
         yield ""
         yield "no backward pass in this iteration"
@@ -526,7 +483,7 @@ def summary_text(timeline: Timeline, n: int, width: int) -> Iterator[str]:
         rows = [
             ("terms", _listed(loss.terms)),
             ("with a gradient", _listed(loss.trained) or "nothing"),
-            *(("as numbers only", cut) for cut in loss.numbers_only[:MOST_NAMES]),
+            *(("as numbers only", cut) for cut in loss.numbers_only[:_MOST_NAMES]),
             ("made earlier", _listed(loss.earlier)),
             ("frozen parameters", _listed(loss.fixed)),
             ("data and buffers", _listed(loss.data)),
@@ -536,7 +493,7 @@ def summary_text(timeline: Timeline, n: int, width: int) -> Iterator[str]:
     rest += [(name, f"has its passes in other iterations: --at 'iteration {last}'") for name, last in one.elsewhere]
     if any(text for _, text in rest):
         yield ""
-        yield "besides:"
+        yield "also:"
         yield from _table([row for row in rest if row[1]], width, _TITLE)
 
 

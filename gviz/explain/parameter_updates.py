@@ -86,6 +86,17 @@ def writer_of(write: Write) -> int:
     return write.writer if isinstance(write, DataSet) else write.node
 
 
+def written_tensor(timeline: Timeline, write: StorageWritten) -> int:
+    """Return the node whose tensor was written to: back from the operation that wrote, over views of the memory."""
+    owner = write.node
+    while owner and timeline.info(owner).created.inputs:
+        first, output_nr = timeline.info(owner).created.inputs[0]
+        if not first or timeline.info(first).created.outputs[output_nr].storage != write.storage:
+            break
+        owner = first
+    return owner
+
+
 def is_unseen(timeline: Timeline, owner: int, writer: int) -> bool:
     """Return whether a write was not a recorded operation, for example by an optimizer of PyTorch."""
     return writer in (0, owner) or timeline.info(writer).created.kind != "op"

@@ -23,6 +23,7 @@ from gviz.source.call_stack import Frame
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished
 from gviz.trace.graph_state import Phase
 from gviz.trace.timeline import Timeline
+from gviz.values.number_text import counted
 from gviz.values.value_text import bad_text, norm
 
 
@@ -67,13 +68,13 @@ class PassResult:
         have, lack = len(self.received), len(self.missing)
         if not have + lack:
             return "nothing requires a gradient"
-        all_of_them = f"{_counted(have + lack, self.noun)} {_has(have + lack)}"
+        all_of_them = f"{counted(have + lack, self.noun)} {_has(have + lack)}"
         if not lack:
             text = f"{'all ' if have > 1 else ''}{all_of_them} a gradient"
         elif not have:
             text = f"{'none of ' if lack > 1 else ''}{all_of_them} {'a' if lack > 1 else 'no'} gradient"
         else:
-            text = f"{have} of {_counted(have + lack, self.noun)} {_has(have)} a gradient, {lack} {_has(lack)} none"
+            text = f"{have} of {counted(have + lack, self.noun)} {_has(have)} a gradient, {lack} {_has(lack)} none"
         if self.earlier:
             text += f", {len(self.earlier)} of them not from this pass"
         return f"{text}, {len(self.bad)} of them not finite" if self.bad else text
@@ -81,10 +82,6 @@ class PassResult:
 
 def _has(count: int) -> str:
     return "has" if count == 1 else "have"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun if count == 1 else {'leaf': 'leaves'}.get(noun, noun + 's')}"
 
 
 def pass_result(timeline: Timeline, n: int) -> PassResult | None:

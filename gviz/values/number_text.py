@@ -55,6 +55,11 @@ def dtype_text(dtype: str) -> str:
     return known + gap + layout
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun: ``1 leaf``, ``2 leaves``."""
+    return f"{count} {noun if count == 1 else {'leaf': 'leaves'}.get(noun, noun + 's')}"
+
+
 def count_text(count: int) -> str:
     """Format a count: ``840``, ``1.23k``, ``1.2M``."""
     for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
