@@ -13,7 +13,7 @@ from gviz.explain.source_frames import innermost
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.values.number_text import shape_text
 
-FEWEST_ROWS = 16
+_FEWEST_ROWS = 16
 """The batch size from which on a sum instead of a mean changes the learning rate noticeably."""
 
 
@@ -30,7 +30,7 @@ def summed_loss(survey: Survey) -> Iterator[Finding]:
     roots = dict.fromkeys(node for _, event in survey.passes if event.pass_nr in training for node, _ in event.roots)
     for record in (survey.nodes[node] for node in roots if node in survey.nodes):
         source = next(survey.sources(record), None)
-        if source is None or not _adds_up(record) or not source.shape or source.shape[0] < FEWEST_ROWS:
+        if source is None or not _adds_up(record) or not source.shape or source.shape[0] < _FEWEST_ROWS:
             continue
         if is_weighted_mean(survey, record):
             continue

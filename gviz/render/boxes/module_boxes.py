@@ -13,10 +13,10 @@ from math import hypot, inf, isfinite, nan
 from msgspec.structs import replace as replace_struct
 
 from gviz.events import GradFlowed
-from gviz.explain.backward_passes import pass_started
 from gviz.explain.display_names import title as node_name
 from gviz.explain.grad_history import holds_older, passes_in
 from gviz.explain.hook_effects import HookEffect
+from gviz.explain.training import root_of_pass
 from gviz.render.boxes.box_row import Row, Style
 from gviz.render.boxes.box_size import (
     BRIEF_GAP,
@@ -391,7 +391,7 @@ def _passes(group: Group, now: Now) -> str:
     if not passes or (len(passes) == 1 and now.timeline.pass_start(passes[0]) >= start):
         return ""
     names = [now.timeline.once(_loss_of, pass_nr) for pass_nr in passes[: MOST_PASSES + 1]]
-    if 1 < len(names) == len({*names}) <= 2 and all(0 < len(name) <= LONGEST_LOSS for name in names):
+    if 1 < len(names) == len({*names}) <= 2 and all(0 < len(name) <= _LONGEST_LOSS for name in names):
         return f" of {' and '.join(names)}"
     if len(passes) > MOST_PASSES:
         is_run = passes[-1] - passes[0] == len(passes) - 1
@@ -399,7 +399,7 @@ def _passes(group: Group, now: Now) -> str:
     return f", pass{'es' * (len(passes) > 1)} {', '.join(map(str, passes))}"
 
 
-LONGEST_LOSS = 8
+_LONGEST_LOSS = 8
 """The most characters of the name of a loss next to a norm."""
 
 
@@ -409,9 +409,8 @@ def _passes_added(timeline: Timeline, about: tuple[int, int]) -> tuple[int, ...]
 
 def _loss_of(timeline: Timeline, pass_nr: int) -> str:
     """Return the name of the only result from which a pass started; empty if it has none."""
-    started = pass_started(timeline, pass_nr)
-    roots = started.roots if started is not None else ()
-    return timeline.info(roots[0][0]).name if len(roots) == 1 else ""
+    root = root_of_pass(timeline, pass_nr)
+    return timeline.info(root).name if root else ""
 
 
 def _total(length: float) -> Row:

@@ -23,7 +23,7 @@ def remark(timeline: Timeline, info: NodeInfo, iteration: Iteration) -> str:
     return "written in place" if writes_in_place(timeline, info.created) else ""
 
 
-LOSING = ("no_grad", "inference", "detach", "data", "numbers")
+_LOSING = ("no_grad", "inference", "detach", "data", "numbers")
 """Reasons why autograd does not track an operation that it could track."""
 
 
@@ -32,7 +32,7 @@ def cuts(timeline: Timeline, info: NodeInfo) -> bool:
 
     What a custom function computes in its forward, and what a backward pass computes, is never tracked, and no cut.
     """
-    if info.created.untracked not in LOSING or info.created.during[0]:
+    if info.created.untracked not in _LOSING or info.created.during[0]:
         return False
     if not any(node and timeline.info(node).created.requires_grad for node, _ in info.created.inputs):
         return False
@@ -66,7 +66,7 @@ def cut_text(info: NodeInfo) -> str:
     return f"cut by {info.created.untracked}{at}"
 
 
-FIRST_EVENTS = 4
+_FIRST_EVENTS = 4
 """A write in place is among this many first events of the op that writes."""
 
 
@@ -74,5 +74,5 @@ def writes_in_place(timeline: Timeline, created: NodeCreated) -> bool:
     """Return whether the op wrote into the memory of one of its inputs instead of making a tensor."""
     if not any(output.version for output in created.outputs):
         return False
-    first = (timeline.event(seq) for seq in timeline.events_of(created.node)[:FIRST_EVENTS])
+    first = (timeline.event(seq) for seq in timeline.events_of(created.node)[:_FIRST_EVENTS])
     return any(isinstance(event, StorageWritten) and event.node == created.node for event in first)

@@ -77,13 +77,13 @@ def digraph(scene: Scene, manner: Manner = USUAL) -> Digraph:
     straight = spine(scene)
     graph.attr(**straight.graph)
     for box in scene.boxes:
-        _add_box(graph, box, manner, straight.box(box.key), HIDDEN if _is_hidden(scene, box) else {})
+        _add_box(graph, box, manner, straight.box(box.key), _HIDDEN if _is_hidden(scene, box) else {})
     add_frames(graph, scene, manner)
     _add_lines(graph, scene, manner, straight)
     return graph
 
 
-HIDDEN = {"style": "invis"}
+_HIDDEN = {"style": "invis"}
 
 
 def _is_hidden(scene: Scene, box: Box) -> bool:
@@ -138,7 +138,7 @@ def _add_lines(graph: Digraph, scene: Scene, manner: Manner, straight: Spine) ->
             | route
         )
         if scene.hides_pending and "pending" in edge.states:
-            attributes |= HIDDEN
+            attributes |= _HIDDEN
         tail, head = ends(edge)
         head += SPLIT if not boxes and head in ops else ""
         if theme.form.card == "wire":
@@ -193,7 +193,7 @@ def _label(scene: Scene, manner: Manner) -> dict[str, str]:
     return {"label": table(rows)}
 
 
-KEY_WIDTH = 46
+_KEY_WIDTH = 46
 """The most characters of a line of a key: it must not be wider than its figure."""
 
 
@@ -202,7 +202,7 @@ def _key_rows(key: Sequence[str], theme: Theme) -> Iterator[str]:
     lines: list[str] = []
     for sign in key:
         joined = f"{lines[-1]}    {sign}" if lines else ""
-        if joined and cell_len(joined) <= KEY_WIDTH:
+        if joined and cell_len(joined) <= _KEY_WIDTH:
             lines[-1] = joined
         else:
             lines.append(sign)
@@ -318,7 +318,7 @@ def _fill(graph: Digraph, scene: Scene, boxes: list[Box], depth: int, manner: Ma
     for (key, title), inside in inner.items():
         with graph.subgraph(name=f"cluster_{key}", graph_attr=_attributes(key, title, manner, margin)) as frame:
             if all(_is_hidden(scene, box) for box in inside):
-                frame.attr(**HIDDEN)
+                frame.attr(**_HIDDEN)
             _fill(frame, scene, inside, depth + 1, manner, margin)
 
 

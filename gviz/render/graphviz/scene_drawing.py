@@ -87,7 +87,7 @@ def with_margins(wide: float, high: float) -> tuple[float, float]:
 def figure_of_size(
     graph: Digraph, figure: Figure, picture: Picture, size: tuple[float, float], pixels: int = 0
 ) -> Digraph:
-    """Return a graph of known size, in points, as a figure; with at most so many `pixels` if they are not 0."""
+    """Return a graph of known size, in points, as a figure, of at most this number of `pixels` (0: any)."""
     whole = with_margins(*size)
     graph.attr(pad=f"{FIGURE_PAD / INCH:.3f}", margin="0", viewport=figure.viewport(*whole))
     if picture == "png":
