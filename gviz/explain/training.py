@@ -137,7 +137,9 @@ def trained_leaves(timeline: Timeline, n: int) -> tuple[int, ...]:
     """Return the leaves at moment `n` that require a gradient and are still referenced, in order of creation."""
     leaves = timeline.once(_leaves_of_iteration, timeline.iteration_at(n).index) if timeline.iterations else ()
     freed = timeline.nodes.freed(n)
-    return tuple(created.node for born, created in leaves if born <= n and created.node not in freed)
+    there = [created.node for born, created in leaves if born <= n and created.node not in freed]
+    states = timeline.at(n).states(there)  # one may be frozen since it was made
+    return tuple(node for node, state in zip(there, states, strict=True) if state is None or state.requires_grad)
 
 
 def _leaves_of_iteration(timeline: Timeline, index: int) -> tuple[tuple[int, NodeCreated], ...]:

@@ -125,3 +125,18 @@ def test_the_verdict_counts_gradients_of_earlier_passes():
     result = pass_result(timeline, last_pass(timeline, len(timeline)))
     assert result.verdict == "all 2 leaves have a gradient, 1 of them not from this pass"
     assert len(result.earlier) == 1
+
+
+def test_a_leaf_that_is_frozen_meanwhile_lacks_no_gradient():
+    def program():
+        net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+        net(torch.ones(3, 2)).mean().backward()
+        for parameter in net[0].parameters():
+            parameter.grad = None
+            parameter.requires_grad_(False)
+        net(torch.ones(3, 2)).mean().backward()
+
+    timeline = timeline_of(program)
+    end = last_pass(timeline, len(timeline))
+    assert pass_result(timeline, end).verdict == "all 2 parameters have a gradient"
+    assert len(trained_leaves(timeline, 1)) == 1
