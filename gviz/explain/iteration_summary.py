@@ -98,16 +98,13 @@ class IterationSummary:
 
 
 def iteration_summary(timeline: Timeline, n: int) -> IterationSummary:
-    """Return the summary of the iteration at moment `n`, or of the last one before it that ends a backward pass."""
+    """Return the summary of the iteration of the last backward pass by moment `n`; without one, of that of `n`."""
     return _Reader(timeline, _iteration(timeline, n)).summary()
 
 
 def _iteration(timeline: Timeline, n: int) -> Iteration:
-    here = timeline.iteration_at(n)
-    ended = [phase for phase in timeline.phases if phase.kind == "backward" and phase.start <= n]
-    if not ended or any(here.start <= phase.start for phase in ended):
-        return here
-    return timeline.iteration_at(ended[-1].start)
+    starts = [phase.start for phase in timeline.phases if phase.kind == "backward" and phase.start <= n]
+    return timeline.iteration_at(starts[-1] if starts else n)
 
 
 class _Reader:
@@ -130,7 +127,7 @@ class _Reader:
         )  # fmt: skip
 
     def _end_before(self) -> int:
-        """Return the event of the last pass or step before the iteration; 0 in the first one.
+        """Return the event of the last pass or step before the iteration.
 
         An iteration of the timeline begins with its graph. What a loop does first, such as clearing gradients, comes
         before that, and often right after the step of the iteration before.
@@ -138,7 +135,7 @@ class _Reader:
         events: Iterator[tuple[int, e.Event]] = self.timeline.select(
             (e.BackwardFinished, e.OptimizerStepped), self._start_before(), self.iteration.start
         )
-        return max((seq for seq, _ in events), default=0 if not self.iteration.index else self.iteration.start - 1)
+        return max((seq for seq, _ in events), default=self.iteration.start - 1)
 
     def _start_before(self) -> int:
         before = [one.start for one in self.timeline.iterations if one.start < self.iteration.start]
@@ -149,10 +146,9 @@ class _Reader:
         return self.timeline.phases_in(self.iteration, "backward")
 
     @cached_property
-    def made(self) -> list[tuple[int, e.NodeCreated]]:
-        """The nodes of the iteration that no backward rule made."""
-        events = self.timeline.select((e.NodeCreated,), *self.window)
-        return [(seq, created) for seq, created in events if not created.during[0]]
+    def made(self) -> list[e.NodeCreated]:
+        """The nodes of the iteration, in order."""
+        return [created for _, created in self.timeline.select((e.NodeCreated,), *self.window)]
 
     def _elsewhere(self) -> Iterator[tuple[str, int]]:
         for one in passes_by_loss(self.timeline, self.iteration.end):
@@ -225,7 +221,7 @@ class _Reader:
         """The nodes made within each outermost module call."""
         parents = {event.scope: event.parent for _, event in self.timeline.select((e.ScopeEntered,), *self.window)}
         inside: dict[int, list[e.NodeCreated]] = defaultdict(list)
-        for _, created in self.made:
+        for created in self.made:
             scope = created.scope
             while parents.get(scope):
                 scope = parents[scope]
@@ -350,7 +346,7 @@ class _Reader:
         return [*by_title.values()]
 
     def _origins(self, phase: Phase) -> LossOrigins:
-        timeline = self.timeline
+        timeline, moment = self.timeline, self.timeline.at(phase.start)
         inputs = timeline.nodes.inputs_by_node
         trained, fixed, data = list[int](), list[int](), list[int]()
         cuts: dict[str, None] = {}
@@ -364,8 +360,9 @@ class _Reader:
             seen.add(node)
             created = timeline.nodes.created(node)
             if created.kind != "op":
-                kind = trained if created.requires_grad else fixed if created.kind == "parameter" else data
-                kind.append(node)
+                state = moment.state(node)
+                is_trained = state.requires_grad if state is not None else created.requires_grad
+                (trained if is_trained else fixed if created.kind == "parameter" else data).append(node)
             elif timeline.nodes.born(node) < self.since and node not in roots:
                 earlier[node] = None
             elif created.untracked and loses_tracking(timeline, node):
@@ -436,7 +433,7 @@ class _Reader:
         roots = {node for phase in self.passes for node in roots_of_pass(self.timeline, phase.pass_nr)}
         if not self.passes:
             return
-        for _, created in self.made:
+        for created in self.made:
             if created.kind != "op" or not created.requires_grad or created.node in roots:
                 continue
             if not self.timeline.nodes.users(created.node) and (name := self.timeline.nodes.name(created.node)):

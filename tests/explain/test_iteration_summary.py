@@ -160,3 +160,91 @@ def test_rows_fit_the_width(timeline, width):
     rows = [*summary_text(recording, len(recording), width)]
     assert max(map(len, rows)) <= max(width, 68)
     assert rows[0].startswith("iteration 3 of 3 (events ")
+
+
+CRITIC = """
+import torch
+torch.manual_seed(0)
+g, d = torch.nn.Linear(2, 3), torch.nn.Linear(3, 1)
+opts = [torch.optim.SGD(net.parameters(), lr=0.1) for net in (g, d)]
+for _ in range(3):
+    for _ in range(2):
+        z, real = torch.randn(4, 2), torch.randn(4, 3)
+        opts[1].zero_grad()
+        d_loss = d(g(z).detach()).mean() - d(real).mean()
+        d_loss.backward()
+        opts[1].step()
+    opts[0].zero_grad()
+    g_loss = -d(g(torch.randn(4, 2))).mean()
+    g_loss.backward()
+    opts[0].step()
+"""
+
+
+def test_a_loss_of_another_iteration_comes_with_its_last_one(timeline):
+    recording = timeline(CRITIC)
+    last = last_summary(recording)
+    assert titles(last) == {"g_loss"}
+    ((name, number),) = last.elsewhere
+    assert (name, number) == ("d_loss", last.number - 1)
+    assert titles(iteration_summary(recording, recording.iteration_numbered(number).end)) == {"d_loss"}
+    text = "\n".join(summary_text(recording, len(recording), 100))
+    assert f"d_loss  has its passes in other iterations: --at 'iteration {number}'" in text
+
+
+def test_the_summary_is_that_of_the_last_pass_by_a_moment(timeline):
+    recording = timeline(TEACHER)
+    first, second = (recording.iteration_numbered(number) for number in (1, 2))
+    assert iteration_summary(recording, second.start).number == 1
+    assert iteration_summary(recording, second.end).number == 2
+    assert iteration_summary(recording, first.start + 1).number == 1
+
+
+CALLS = """
+import torch
+torch.manual_seed(0)
+net = torch.nn.Linear(2, 2)
+x = torch.ones(3, 2)
+for _ in range(2):
+    a, b = net(x), net(x)
+    c = net(a)
+    loss = (a + b + c).sum()
+    gradient, = torch.autograd.grad(loss, net.weight)
+"""
+
+
+def test_calls_are_counted_by_line_and_gradients_that_are_returned_are_named(timeline):
+    summary = last_summary(timeline(CALLS))
+    calls = [(action.source, action.times) for action in summary.actions if action.text == "calls Linear"]
+    assert calls == [("a, b = net(x), net(x)", 2), ("c = net(a)", 1)]
+    (returned,) = [action for action in summary.actions if action.text.startswith("autograd.grad of loss = ")]
+    assert returned.text.endswith("for weight")
+    assert any(row.endswith("(×2)") for row in summary_text(timeline(CALLS), 10**6, 100))
+
+
+FROZEN = """
+import torch
+torch.manual_seed(0)
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = torch.nn.Linear(2, 4), torch.nn.Linear(4, 1)
+        self.body.requires_grad_(False)
+    def forward(self, x):
+        return self.head(self.body(x))
+net = Net()
+scale = torch.ones(1, requires_grad=True)
+h = torch.zeros(3, 2)
+for i in range(3):
+    h = h + 1
+    loss = (net(h) * scale).mean()
+    loss.backward()
+"""
+
+
+def test_frozen_parameters_and_results_of_earlier_iterations_are_no_data(timeline):
+    (loss,) = last_summary(timeline(FROZEN)).losses
+    assert {*loss.trained} == {"head", "scale"}
+    assert loss.earlier == ("h",)
+    assert loss.fixed == ("body.weight", "body.bias")
+    assert loss.data == ()
