@@ -196,15 +196,14 @@ class _Reader:
         """Yield the outermost module calls of the program."""
         for scope, (seq, entered) in self.outermost.items():
             inside = self.inside.get(scope, [])
-            ops = [created for created in inside if created.kind == "op"]
-            if not ops:
+            if not inside:
                 continue  # it has just begun
-            at = next((self._caller(created.stack) for created in ops), None)
-            modes = Counter(mode for created in ops if (mode := mode_of(self.timeline.info(created.node))))
+            modes = Counter(mode for created in inside if (mode := mode_of(self.timeline.info(created.node))))
             how = [f"{mode} mode" for mode, _ in modes.most_common()]
             if why := self._why_untracked(inside):
                 how.append(f"not tracked: {why}")
             name = entered.name if entered.name == entered.kind else f"{entered.name} ({entered.kind})"
+            at = self._caller(inside[0].stack)
             yield self._action(at, seq, ", ".join([f"calls {shown(name)}", *how]))
 
     @cached_property
@@ -267,7 +266,7 @@ class _Reader:
             if not isinstance(started, e.BackwardStarted):
                 continue
             captured = [event for _, event in self.timeline.select((e.GradCaptured,), phase.start, phase.end + 1)]
-            if captured and not any(True for _ in leaves_of_pass(self.timeline, phase)):
+            if captured:
                 names = [called(self.timeline.info(node)) for node in dict.fromkeys(one.node for one in captured)]
                 text = f"autograd.grad of {self._loss_title(phase)} for {_listed(names)}"
             else:

@@ -133,6 +133,7 @@ def test_writes_and_tensors_made_earlier_are_named(timeline, number):
         assert writes["ema.mul_(0.9).add_(w, alpha=0.1)"] == "writes to ema"
         assert any(text.endswith("(detach)") for text in summary.losses[0].numbers_only)
     assert "clears 1 gradient" in [action.text for action in summary.actions]
+    assert any(action.text.endswith(": 1 of 1 gets a gradient") for action in summary.actions)
     (loss,) = summary.losses
     assert loss.trained == ("w",)
 
@@ -248,3 +249,76 @@ def test_frozen_parameters_and_results_of_earlier_iterations_are_no_data(timelin
     assert loss.earlier == ("h",)
     assert loss.fixed == ("body.weight", "body.bias")
     assert loss.data == ()
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_each_turn_clears_once(timeline, number):
+    recording = timeline(TEACHER)
+    summary = iteration_summary(recording, recording.iteration_numbered(number).end)
+    clears = [action for action in summary.actions if action.text == "clears 4 gradients"]
+    assert [(action.source, action.times) for action in clears] == [("opt.zero_grad()", 1)] * (number > 1)
+
+
+def test_what_a_turn_clears_at_its_end_is_its_own(timeline):
+    text = TEACHER.replace("    opt.zero_grad()\n", "").replace(
+        "    opt.step()\n", "    opt.step()\n    opt.zero_grad()\n"
+    )
+    recording = timeline(text)
+    for number in (1, 2, 3):
+        actions = iteration_summary(recording, recording.iteration_numbered(number).end).actions
+        assert [action.source for action in actions][-2:] == ["opt.step()", "opt.zero_grad()"]
+        assert sum(action.source == "opt.zero_grad()" for action in actions) == 1
+
+
+QUIET = """
+import torch
+torch.manual_seed(0)
+class Plain(torch.optim.Optimizer):
+    def __init__(self, params):
+        super().__init__(params, {})
+    def step(self):
+        for p in self.param_groups[0]["params"]:
+            p.data = p.data - 0.1 * p.grad
+body = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+head, base = torch.nn.Linear(3, 1), torch.nn.Linear(2, 3)
+base.requires_grad_(False)
+opt = Plain([*body.parameters(), *head.parameters()])
+for _ in range(3):
+    x = torch.randn(4, 2)
+    features = base(x)
+    opt.zero_grad()
+    loss = head(body(x) + features).mean()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_running_statistics_and_optimizers_are_no_writes_of_the_program(timeline):
+    actions = last_summary(timeline(QUIET)).actions
+    assert not [action for action in actions if action.text.startswith("writes")]
+    (base,) = [action for action in actions if action.source == "features = base(x)"]
+    assert base.text.endswith("not tracked: nothing in it requires a gradient")
+
+
+def test_a_pass_from_several_results_names_them(timeline):
+    text = "import torch\nw = torch.ones(2, requires_grad=True)\na, b = (w * 2).sum(), (w * 3).sum()\n"
+    recording = timeline(f"{text}torch.autograd.backward([a, b])\n")
+    (loss,) = last_summary(recording).losses
+    assert "a = sum" in loss.title
+    assert "b = sum" in loss.title
+
+
+@pytest.mark.torch
+def test_what_a_checkpoint_computes_again_is_no_call_of_the_program(tmp_path):
+    text = """
+import torch
+from torch.utils.checkpoint import checkpoint
+net, head = torch.nn.Linear(2, 3), torch.nn.Linear(3, 1)
+x = torch.ones(4, 2)
+loss = head(checkpoint(net, x, use_reentrant=False)).mean()
+loss.backward()
+"""
+    calls = [
+        one for one in last_summary(recorded_text(text, tmp_path, "torch")).actions if one.text.startswith("calls")
+    ]
+    assert [one.times for one in calls] == [1, 1]
