@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -152,6 +152,16 @@ class Survey:
     def sources(self, record: NodeRecord) -> Iterator[NodeRecord]:
         """Yield the known inputs of a node."""
         return (self.nodes[node] for node, _ in record.created.inputs if node in self.nodes)
+
+    def history(self, *nodes: int) -> Iterator[int]:
+        """Yield nodes and the tracked ones from which they were computed, nearest first."""
+        seen, waiting = set(nodes), deque(node for node in nodes if node in self.nodes)
+        while waiting:
+            node = waiting.popleft()
+            yield node
+            new = [source.node for source in self.sources(self.nodes[node]) if source.created.requires_grad]
+            waiting.extend(source for source in dict.fromkeys(new) if source not in seen)
+            seen.update(new)
 
     def unwrapped(self, record: NodeRecord) -> NodeRecord:
         """Return the original node of a view, a reshaping or a copy; or else the node itself."""

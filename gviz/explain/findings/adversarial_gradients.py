@@ -14,7 +14,7 @@ at the last layer. A decoder that two losses train in one direction, or in sever
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from gviz.events import GradAccumulated, GradSet, OptimizerStepped, StepStarted
@@ -111,7 +111,7 @@ def _opposed(survey: Survey, first: int, second: int, own: Collection[int], othe
 
     In the first pass it is computed from the parameters `others` of another model, and in the second without a path.
     """
-    graphs = [_graph(survey, roots_of_pass(survey.timeline, number)) for number in (first, second)]
+    graphs = [set(survey.history(*roots_of_pass(survey.timeline, number))) for number in (first, second)]
     if graphs[0].isdisjoint(others) or not graphs[1].isdisjoint(others):
         return None
     layers = [_last_layers(survey, graph, own) for graph in graphs]
@@ -128,17 +128,6 @@ def _opposed(survey: Survey, first: int, second: int, own: Collection[int], othe
     down, up = sorted((arrived[0], arrived[1]), key=lambda one: one.mean)
     is_opposed = down.min < 0 and down.max <= 0 <= up.min and up.max > 0
     return _Opposed(output, alike[0], (arrived[0], arrived[1])) if is_opposed else None
-
-
-def _graph(survey: Survey, roots: Iterable[int]) -> set[int]:
-    """Return the tracked nodes from which roots were computed."""
-    waiting, seen = list(roots), set[int]()
-    while waiting:
-        record = survey.nodes.get(waiting.pop())
-        if record is not None and record.node not in seen and record.created.requires_grad:
-            seen.add(record.node)
-            waiting += [node for node, _ in record.created.inputs if node]
-    return seen
 
 
 def _last_layers(survey: Survey, graph: set[int], parameters: Collection[int]) -> list[NodeRecord]:

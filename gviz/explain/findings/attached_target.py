@@ -102,13 +102,7 @@ def _of_parameters(survey: Survey, record: NodeRecord) -> tuple[set[int], list[N
 
     Operations on the input alone do not count, nor what made it without a gradient, such as the steps of an attack.
     """
-    known, waiting = {record.node: record}, [record]
-    while waiting:
-        for source in survey.sources(waiting.pop()):
-            if source.created.requires_grad and source.node not in known:
-                known[source.node] = source
-                waiting.append(source)
-    tracked = [known[node] for node in sorted(known)]
+    tracked = [survey.nodes[node] for node in sorted(survey.history(record.node))]
     parameters = {one.node for one in tracked if one.created.kind == "parameter"}
     behind, operations = set(parameters), list[NodeRecord]()
     for one in tracked:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from gviz.events import StorageWritten
 from gviz.explain.display_names import label, label_at, titled
@@ -134,12 +135,12 @@ def _cut(survey: Survey, write: _Write) -> NodeRecord | None:
             break
         one = tracked[0]
         origins.add(one.node)
-    if survey.optimized.isdisjoint(_behind(survey, one)):
+    if survey.optimized.isdisjoint(_history(survey, one)):
         return None
     waiting, seen = [write.values], {write.values.node}
     while waiting and len(seen) < _MOST_NODES:
         record = waiting.pop(0)
-        if loses_tracking(survey.timeline, record.node) and not origins.isdisjoint(_behind(survey, record)):
+        if loses_tracking(survey.timeline, record.node) and not origins.isdisjoint(_history(survey, record)):
             return record
         for source in survey.sources(record):
             if source.node not in seen and source.created.kind == "op" and not source.created.requires_grad:
@@ -148,15 +149,8 @@ def _cut(survey: Survey, write: _Write) -> NodeRecord | None:
     return None
 
 
-def _behind(survey: Survey, record: NodeRecord) -> set[int]:
-    """Return a tensor and the tracked ones that it was made from, nearest first."""
-    waiting, seen = [record], {record.node}
-    while waiting and len(seen) < _MOST_BEHIND:
-        for source in survey.sources(waiting.pop(0)):
-            if source.created.requires_grad and source.node not in seen:
-                seen.add(source.node)
-                waiting.append(source)
-    return seen
+def _history(survey: Survey, record: NodeRecord) -> Iterator[int]:
+    return islice(survey.history(record.node), _MOST_BEHIND)
 
 
 class _Indices:

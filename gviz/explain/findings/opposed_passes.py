@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gviz.events import (
@@ -108,18 +108,7 @@ def _share_others(survey: Survey, stack: int, one: _TwoPasses) -> bool:
     own = {node for event in steps if event.stack == stack for node in event.parameters}
     others = {node for event in steps if event.stack != stack for node in event.parameters} - own
     roots = (roots_of_pass(survey.timeline, event.pass_nr) for _, event in (one.first, one.second))
-    return all(not others.isdisjoint(_reached_by_gradients(survey, each)) for each in roots)
-
-
-def _reached_by_gradients(survey: Survey, roots: Iterable[int]) -> set[int]:
-    """Return the nodes from which these roots were computed, without those behind a cut such as `detach`."""
-    waiting, reached = list(roots), set[int]()
-    while waiting:
-        record = survey.nodes.get(waiting.pop())
-        if record is not None and record.node not in reached and record.created.requires_grad:
-            reached.add(record.node)
-            waiting += [source for source, _ in record.created.inputs if source]
-    return reached
+    return all(not others.isdisjoint(survey.history(*each)) for each in roots)
 
 
 def _opposed_finding(survey: Survey, stack: int, cancelled: Sequence[_TwoPasses], count: int) -> Finding:
