@@ -16,6 +16,9 @@ from gviz.values.number_text import number
 from gviz.values.value import Array, Value
 from gviz.values.value_text import bad_text, grad
 
+CLEARED = frozenset({"none", "zero"})
+"""The values of `GradSet.how` if the program cleared a ``.grad``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Accumulation:
@@ -71,7 +74,7 @@ def passes_in(timeline: Timeline, node: int, seq: int) -> tuple[int, ...]:
             if event.value is None:
                 return tuple(passes)
         elif isinstance(event, GradSet) and event.node == node:
-            return tuple(passes) if event.how in ("none", "zero") else ()
+            return tuple(passes) if event.how in CLEARED else ()
     return ()
 
 
@@ -89,7 +92,7 @@ def holds_older(timeline: Timeline, node: int, seq: int, start: int) -> bool:
             state = timeline.at(earlier - 1).state(node)
             before = state.outputs[0].grad if state is not None and state.outputs else None
             return before is not None and not is_zero(before)
-        if isinstance(event, GradSet) and event.node == node and event.how in ("none", "zero"):
+        if isinstance(event, GradSet) and event.node == node and event.how in CLEARED:
             return False
     return False
 

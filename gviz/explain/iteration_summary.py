@@ -32,6 +32,7 @@ from typing import Literal
 from gviz import events as e
 from gviz.explain.backward_passes import leaves_of_pass, loss_at, losses_of, passes_by_loss, roots_of_pass
 from gviz.explain.display_names import called, mode_of, op_title
+from gviz.explain.grad_history import CLEARED
 from gviz.explain.parameter_updates import written_tensor
 from gviz.explain.program_text import line_text
 from gviz.explain.source_frames import own_frame
@@ -253,7 +254,7 @@ class _Reader:
         written: dict[tuple[int, str, str], list[tuple[int, int]]] = defaultdict(list)
         for seq, event in self.timeline.select((e.GradSet,), *self.window):
             if event.stack:
-                how = "clear" if event.how in ("none", "zero") else event.how
+                how = "clear" if event.how in CLEARED else event.how
                 written[event.stack, self._part(seq), how].append((seq, event.node))
         for (stack, _, how), events in written.items():
             count = counted(len({node for _, node in events}), "gradient")

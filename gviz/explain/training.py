@@ -19,6 +19,7 @@ from gviz.explain.backward_passes import (
     root_value,
     start_of_pass,
 )
+from gviz.explain.grad_history import CLEARED
 from gviz.source.call_stack import Frame
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished
 from gviz.trace.graph_state import Phase
@@ -344,7 +345,7 @@ def _before_steps(timeline: Timeline, phases: Sequence[Phase], n: int) -> set[Ph
 
 def _clears(timeline: Timeline, start: int, stop: int) -> bool:
     """Return whether a ``.grad`` is cleared between two moments."""
-    return any(event.how in ("none", "zero") for _, event in timeline.select((GradSet,), start, stop))
+    return any(event.how in CLEARED for _, event in timeline.select((GradSet,), start, stop))
 
 
 def _spread(phases: Sequence[Phase], most: int) -> Sequence[Phase]:

@@ -22,6 +22,7 @@ from gviz.explain.backward_passes import pass_started, roots_of_pass
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import before
 from gviz.explain.finding import Finding
+from gviz.explain.grad_history import CLEARED
 from gviz.explain.program_text import receiver
 from gviz.explain.source_frames import at_text
 from gviz.explain.survey import NodeRecord, Survey
@@ -29,7 +30,6 @@ from gviz.explain.tracking import ancestors
 from gviz.trace.node_gradients import step_grads
 from gviz.values.value import Stats
 
-_CLEARED = {"none", "zero"}
 _MOST_PASSES = 3
 """The most passes of one call for which the graphs are compared, in a step and in all."""
 
@@ -63,7 +63,7 @@ def opposed_losses(survey: Survey) -> Iterator[Finding | None]:
         match event:
             case GradAccumulated(node=node, value=value):
                 used[node] = [*(used[node] if value is not None else []), (seq, event)]
-            case GradSet(node=node, how=how) if how in _CLEARED:
+            case GradSet(node=node, how=how) if how in CLEARED:
                 used.pop(node, None)
             case OptimizerStepped(stack=stack, parameters=parameters):
                 if len(by_optimizer[stack]) < _MOST_PASSES:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from gviz.events import DataSet, Event, GradAccumulated, GradSet, NodeCreated, OptimizerStepped, StorageWritten
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
+from gviz.explain.grad_history import CLEARED
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.parameter_updates import Write, idle_parameters, is_unseen, write_place, writer_of
 from gviz.explain.program_text import (
@@ -139,7 +140,7 @@ def _is_changed(timeline: Timeline, event: Event, is_later: bool) -> bool:
         case GradAccumulated():
             return True
         case GradSet(how=how):
-            return how not in ("none", "zero")
+            return how not in CLEARED
         case StorageWritten():
             return is_later
         case DataSet(source=source):
@@ -193,7 +194,7 @@ def copies_with_returned_gradient(survey: Survey) -> frozenset[int]:
     First-order MAML and other methods with workers copy the gradients of such leaves to the model.
     """
     timeline = survey.timeline
-    assigned = {event.node for _, event in survey.select(GradSet) if event.how not in ("none", "zero")}
+    assigned = {event.node for _, event in survey.select(GradSet) if event.how not in CLEARED}
     known = {node: survey.nodes[node] for node in assigned & survey.optimized if node in survey.nodes}
     if not known:
         return frozenset()

@@ -15,7 +15,7 @@ from gviz.events import GradAccumulated, GradCaptured, GradSet
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import gradients_taken
-from gviz.explain.findings.gradient_clearing import CLEARED
+from gviz.explain.grad_history import CLEARED
 from gviz.explain.operation_sets import LISTS, LOSSES, RESHAPING, SAME_NUMBERS, SOFTMAXES
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.trace.timeline import Timeline

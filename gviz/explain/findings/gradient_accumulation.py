@@ -17,8 +17,8 @@ from gviz.events import (
 from gviz.explain.display_names import label_at
 from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding, Number
-from gviz.explain.findings.gradient_clearing import CLEARED
 from gviz.explain.findings.gradient_clipping import clips
+from gviz.explain.grad_history import CLEARED
 from gviz.explain.operation_sets import LOSSES, RESHAPING, SAME_NUMBERS
 from gviz.explain.program_text import (
     ProgramText,

@@ -23,7 +23,7 @@ from gviz.explain.display_names import label, titled
 from gviz.explain.edit import Edit, after, before, moved, removed
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.adversarial_gradients import opposed_losses
-from gviz.explain.grad_history import is_zero
+from gviz.explain.grad_history import CLEARED, is_zero
 from gviz.explain.iteration_words import iteration_called
 from gviz.explain.parameter_updates import Write, is_unseen, nodes_with_numbers, write_place, writer_of
 from gviz.explain.program_text import receiver, statement_at
@@ -37,7 +37,6 @@ from gviz.values.value_text import bad_text, grad, share
 
 # A gradient that a step has used and that the next backward added to
 
-CLEARED = {"none", "zero"}
 _ROOM = 40
 """Characters for a gradient in the finding."""
 

@@ -72,7 +72,7 @@ from gviz.explain.findings.nan_remedies import (
     usual_remedy,
     written_fix,
 )
-from gviz.explain.grad_history import GradWrite, write_at
+from gviz.explain.grad_history import CLEARED, GradWrite, write_at
 from gviz.explain.iteration_words import iteration_called
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import MASKING
@@ -256,7 +256,7 @@ def _is_used(survey: Survey, steps: list[tuple[int, OptimizerStepped]], node: in
         return True
     later = (n for n in timeline.events_of(node) if n > seq)
     changes = ((n, change) for n in later if isinstance(change := timeline.event(n), GradSet))
-    cleared = next((n for n, change in changes if change.how in ("none", "zero")), len(timeline) + 1)
+    cleared = next((n for n, change in changes if change.how in CLEARED), len(timeline) + 1)
     at = [n for n, step in steps if seq < n < cleared and node in step.parameters]
     return any(
         timeline.memory_value(node, 0, n) != timeline.memory_value(node, 0, seq) for n in at

@@ -19,7 +19,7 @@ from gviz.explain.edit import (
     wrapped,
 )
 from gviz.explain.finding import Finding, Number
-from gviz.explain.findings.gradient_clearing import CLEARED
+from gviz.explain.grad_history import CLEARED
 from gviz.explain.program_text import (
     line_text,
     receiver,
