@@ -605,14 +605,11 @@ def _unused_assignments(survey: Survey) -> Iterator[Finding | None]:
                     leaves[node].since = 0
     for node, leaf in leaves.items():
         between = [(start, end) for start, end in leaf.lost if leaf.used and leaf.used[0] < end < leaf.used[-1]]
-        if leaf.is_of_pass or not between or len(leaf.lost) < len(leaf.used) or len(leaf.used) < _FEWEST_STEPS:
+        if leaf.is_of_pass or not between or len(leaf.lost) < len(leaf.used):
             continue
         if not any(_is_read_between(survey, node, *one) for one in between[:_TRIED]):
             yield _unused_assignment_finding(survey, node, leaf, between[0])
             return
-
-
-_FEWEST_STEPS = 2
 
 
 def _is_read_between(survey: Survey, node: int, start: int, end: int) -> bool:
