@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
+from math import isfinite
 from operator import attrgetter, itemgetter
 from typing import cast
 
@@ -16,7 +17,7 @@ from gviz.explain.source_frames import own_frame
 from gviz.source.call_stack import Frame
 from gviz.trace.event_log import E
 from gviz.trace.timeline import Timeline
-from gviz.values.value import Value
+from gviz.values.value import Stats, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,17 @@ class NodeRecord:
     def shape(self) -> tuple[int, ...]:
         """Return the shape of its first output, or that of a scalar if it is unknown."""
         return self.value.shape if self.value is not None else ()
+
+    @property
+    def stats(self) -> Stats | None:
+        """Return the statistics of its first output when it was made, if they are known."""
+        return self.value.statistics() if self.value is not None else None
+
+    @property
+    def number(self) -> float | None:
+        """Return the finite number that its first output consists of; None if it is not one known number."""
+        stats = self.stats if self.value is not None and self.value.size == 1 else None
+        return stats.mean if stats is not None and isfinite(stats.mean) else None
 
 
 _READ: tuple[type[e.Event], ...] = (

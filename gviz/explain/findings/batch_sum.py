@@ -60,10 +60,9 @@ def _summed(survey: Survey, total: NodeRecord, rows: int) -> tuple[NodeRecord, N
             break
         for one in sources:
             if one is not tracked[0]:
-                stats = one.value.statistics() if one.value is not None and one.value.size == 1 else None
-                if stats is None or not stats.mean:
+                if not one.number:
                     return None
-                factor = factor / stats.mean if record.op == "div" else factor * stats.mean
+                factor = factor / one.number if record.op == "div" else factor * one.number
         record = tracked[0]
     if abs(factor) < _SMALL:
         return None

@@ -22,7 +22,6 @@ from gviz.explain.findings.unbounded_loss import scalar_terms
 from gviz.explain.operation_sets import LISTS, RESHAPING, WEIGHTED_SUMS
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.values.number_text import number
-from gviz.values.value import Stats
 
 _SMOOTH = RESHAPING | LISTS | WEIGHTED_SUMS | {
     "add", "sub", "rsub", "mul", "div", "neg", "sum", "mean", "pow", "square", "dot", "t", "transpose", "permute",
@@ -76,13 +75,9 @@ def constant_terms(survey: Survey) -> Iterator[Finding | None]:
                 yield _finding(survey, terms, changed)
 
 
-def _stats(record: NodeRecord) -> Stats | None:
-    return record.value.statistics() if record.value is not None and record.value.is_known else None
-
-
 def _is_constant(terms: Sequence[NodeRecord]) -> bool:
     """Return whether a term has one value, up to rounding, that is not near 0."""
-    known = [stats.mean for one in terms if (stats := _stats(one)) is not None]
+    known = [stats.mean for one in terms if (stats := one.stats) is not None]
     if len(known) < max(_FEWEST_PASSES, len(terms)) or abs(known[0]) < _LEAST:
         return False
     return max(known) - min(known) <= _ROUNDING * abs(known[0])
@@ -120,7 +115,7 @@ def _is_square(survey: Survey, record: NodeRecord) -> bool:
 
 def _as_changed(alike: Sequence[NodeRecord], *, is_squared: bool) -> _Input | None:
     """Return a tensor that a pass has changed, by its extremes, its mean or its mean square."""
-    known = [stats for one in alike if (stats := _stats(one)) is not None]
+    known = [stats for one in alike if (stats := one.stats) is not None]
     if len(known) < len(alike) or alike[0].value is None or alike[0].value.size < 2:
         return None
     size = max(one.rms for one in known)
@@ -134,11 +129,11 @@ def _as_changed(alike: Sequence[NodeRecord], *, is_squared: bool) -> _Input | No
 
 def _finding(survey: Survey, terms: Sequence[NodeRecord], changed: _Input) -> Finding:
     timeline, last = survey.timeline, terms[-1]
-    stats = _stats(last)
+    stats = last.stats
     value = stats.mean if stats is not None else 0.0
     text = titled(f"{{}} is {number(value, 4)} in every backward pass: it trains nothing", label(timeline, last.node))
     name = label_at(timeline, changed.last.node)
-    ends = [one for record in (changed.first, changed.last) if (one := _stats(record)) is not None]
+    ends = [one for record in (changed.first, changed.last) if (one := record.stats) is not None]
     lows = (
         f"from {number(ends[0].min, 4)}..{number(ends[0].max, 4)} to {number(ends[1].min, 4)}..{number(ends[1].max, 4)}"
     )

@@ -189,7 +189,7 @@ class _Indices:
 
 def _is_row_number(record: NodeRecord) -> bool:
     """Return whether an index counts the rows: ``torch.arange(n)``."""
-    stats = record.value.statistics() if record.value is not None else None
+    stats = record.stats
     last = record.value.size - 1 if record.value is not None else 0
     if stats is None or last < 1:
         return False

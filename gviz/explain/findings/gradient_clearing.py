@@ -190,7 +190,7 @@ def _is_plain(survey: Survey, record: NodeRecord) -> bool:
         return False
     if dict(record.created.attrs).get("number") is True:
         return True
-    stats = record.value.statistics() if record.value is not None else None
+    stats = record.stats
     if stats is not None and stats.min == stats.max:
         return True
     alike = nodes_with_numbers(survey.timeline, record.value, record.seq) if record.value is not None else ()

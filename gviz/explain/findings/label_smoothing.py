@@ -42,7 +42,7 @@ def share_of_one(survey: Survey) -> Iterator[Finding | None]:
         seen.add(created.stack)
         yield None
         count = record.shape[-1]
-        stats = record.value.statistics() if record.value is not None else None
+        stats = record.stats
         if stats is None or count < _FEWEST_CLASSES or not 0 < stats.min < 0.5 < stats.max < 1 + stats.min:
             continue
         if not any(abs(stats.min * each - 1) < _NEAR for each in (count, count - 1)):

@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isclose, isfinite
+from math import isclose
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Change, Edit, rewritten
@@ -155,7 +155,7 @@ def _multiple(survey: Survey, record: NodeRecord) -> tuple[NodeRecord, float]:
     for _ in range(_MOST_BETWEEN):
         sources = list(survey.sources(record))
         if record.op in ("mul", "div") and len(sources) == 2:
-            numbers = [_number(source) for source in sources]
+            numbers = [source.number if not source.created.requires_grad else None for source in sources]
             at = 1 if numbers[1] is not None else 0
             by = numbers[at]
             if by is None or not by or (record.op == "div" and at == 0):
@@ -170,13 +170,6 @@ def _multiple(survey: Survey, record: NodeRecord) -> tuple[NodeRecord, float]:
         else:
             break
     return record, factor
-
-
-def _number(record: NodeRecord) -> float | None:
-    if record.created.requires_grad or record.value is None or record.value.size != 1:
-        return None
-    stats = record.value.statistics()
-    return stats.mean if stats is not None and isfinite(stats.mean) else None
 
 
 # The sample

@@ -34,7 +34,6 @@ from gviz.explain.source_frames import own_frames
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
-from gviz.values.value import Stats
 
 _CARRYING = {
     "add", "sub", "rsub", "mul", "div", "neg", "sum", "mean", "pow", "square", "abs", "sqrt", "clone", "to", "float",
@@ -126,12 +125,8 @@ def _compared(survey: Survey, record: NodeRecord, *, is_even: bool) -> Iterator[
 
 
 def _is_of_chances(record: NodeRecord) -> bool:
-    stats = _stats(record)
+    stats = record.stats
     return stats is not None and stats.min >= 0
-
-
-def _stats(record: NodeRecord) -> Stats | None:
-    return record.value.statistics() if record.value is not None else None
 
 
 def _is_of_itself(survey: Survey, pair: _Pair, keys: _Keys) -> bool:
@@ -143,7 +138,7 @@ def _is_of_itself(survey: Survey, pair: _Pair, keys: _Keys) -> bool:
     first, second = keys.of(pair.one), keys.of_logarithm(pair.other) if pair.is_divergence else keys.of(pair.other)
     if first != second:
         return False
-    one, other = _stats(pair.one), _stats(pair.other)
+    one, other = pair.one.stats, pair.other.stats
     if one is None or other is None or not one.min < one.max or one.nan or one.inf:
         return False
     if not pair.is_divergence and not (
@@ -157,7 +152,7 @@ def _is_of_itself(survey: Survey, pair: _Pair, keys: _Keys) -> bool:
         alike = [each for each in alike if len(each.created.inputs) == 2 and len({*each.created.inputs}) == 1]
         return len(alike) == len(hinges)
     is_one_node = _origin(survey, pair.one) is _origin(survey, pair.other)
-    known = [stats for each in alike[-_MOST_ALIKE:] if (stats := _stats(each)) is not None]
+    known = [stats for each in alike[-_MOST_ALIKE:] if (stats := each.stats) is not None]
     end = 1.0 if pair.record.op == "cosine_similarity" else 0.0
     is_always = bool(known) and all(
         _is_near(number, end, one.rms) for each in known for number in (each.min, each.max, each.mean)
@@ -225,7 +220,7 @@ class _Keys:
     def _key(self, record: NodeRecord, sources: list[NodeRecord]) -> int:
         if not sources:
             is_number = bool(dict(record.created.attrs).get("number"))
-            stats = _stats(record) if is_number else None
+            stats = record.stats if is_number else None
             return self._number(("number", stats.mean) if stats is not None else ("node", record.node))
         keys = tuple((self._keys[node], nr) for node, nr in record.created.inputs)
         match record.op:
@@ -274,7 +269,7 @@ def _of_one_memory(survey: Survey, seen: set[int]) -> Iterator[Finding | None]:
         if not _is_one_memory(old, new):
             continue
         writes = written.get(old.created.outputs[0].storage, [])
-        stats = _stats(record)
+        stats = record.stats
         made = [dict(one.created.attrs).get("made_at_version") for one in (old, new)]  # of data, at its first use
         if isinstance(made[0], int) and isinstance(made[1], int) and made[0] != made[1]:
             old, new = (new, old) if made[1] < made[0] else (old, new)

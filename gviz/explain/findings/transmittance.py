@@ -113,7 +113,7 @@ def _linear(survey: Survey, record: NodeRecord) -> _Linear:
     for _ in range(_MOST_STEPS):
         sources = list(survey.sources(record))
         tracked = [one for one in sources if one.created.requires_grad]
-        numbers = [_number(one) for one in sources if not one.created.requires_grad]
+        numbers = [one.number for one in sources if not one.created.requires_grad]
         if len(tracked) != 1 or tracked[0].shape != record.shape or len(sources) > 2 or None in numbers:
             break
         value, is_first = next((one for one in numbers if one is not None), 0.0), sources[0] is tracked[0]
@@ -136,11 +136,6 @@ def _linear(survey: Survey, record: NodeRecord) -> _Linear:
     return _Linear(record, factor, constant)
 
 
-def _number(record: NodeRecord) -> float | None:
-    stats = record.value.statistics() if record.value is not None and record.value.size == 1 else None
-    return stats.mean if stats is not None else None
-
-
 def _are_same(survey: Survey, one: NodeRecord, other: NodeRecord, depth: int = _DEPTH) -> bool:
     """Return whether two tensors are one, or the same operations on the same tensors."""
     if one.node == other.node:
@@ -148,7 +143,7 @@ def _are_same(survey: Survey, one: NodeRecord, other: NodeRecord, depth: int = _
     sources, others = list(survey.sources(one)), list(survey.sources(other))
     is_same = one.op == other.op and one.created.attrs == other.created.attrs and len(sources) == len(others) > 0
     if not is_same:
-        numbers = _number(one), _number(other)
+        numbers = one.number, other.number
         return one.created.kind == other.created.kind == "constant" and None not in numbers and len({*numbers}) == 1
     pairs = zip(sources, others, strict=True)
     return depth > 0 and all(_are_same(survey, first, second, depth - 1) for first, second in pairs)

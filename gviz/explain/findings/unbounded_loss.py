@@ -133,19 +133,13 @@ def _maximizes(survey: Survey) -> bool:
 
 def _share(term: Term) -> float:
     """Return what a term contributes to the loss; 0 if its value is unknown."""
-    value = _number(term.record)
-    return 0.0 if value is None else term.factor * value
+    return term.factor * (term.record.number or 0.0)
 
 
 def _size(term: Term) -> float:
     """Return how large the numbers of a term are on average."""
     stats = term.record.value.statistics() if term.record.value is not None else None
     return -term.factor * stats.mean if stats is not None and isfinite(stats.mean) else 0.0
-
-
-def _number(record: NodeRecord) -> float | None:
-    stats = record.value.statistics() if record.value is not None and record.value.size == 1 else None
-    return stats.mean if stats is not None and isfinite(stats.mean) else None
 
 
 def scalar_terms(survey: Survey, root: NodeRecord) -> list[Term]:
