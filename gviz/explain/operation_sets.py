@@ -29,6 +29,8 @@ CLAMPS = frozenset({"clamp", "clamp_min", "clamp_max", "hardtanh", "maximum", "m
 STEPPING = frozenset({"round", "floor", "ceil", "trunc", "sign", "heaviside"})
 """Functions that are constant between their steps."""
 
+COMPARISONS = frozenset({"gt", "ge", "lt", "le", "eq", "ne"})
+
 DRAWS = frozenset({"bernoulli", "multinomial", "poisson"})
 """Random draws from a distribution, without a gradient for its parameters."""
 
@@ -70,9 +72,11 @@ ELEMENTWISE = NONFINITE_ELEMENTWISE | ZERO_GRADIENT_REGIONS | SQUASHING | {
 }  # fmt: skip
 """Operations whose rule multiplies each element of what arrives by a number."""
 
-OF_LOSSES = LOSSES_OF_PAIRS | {
-    "mean", "sum", "neg", "pow", "square", "abs", "log_softmax", "nll_loss", "nll_loss2d", "cross_entropy", "l1_loss",
-    "kl_div",
+CLASS_LOSSES = frozenset({"nll_loss", "nll_loss2d", "cross_entropy"})
+"""Losses whose targets are the numbers of classes."""
+
+OF_LOSSES = LOSSES_OF_PAIRS | CLASS_LOSSES | {
+    "mean", "sum", "neg", "pow", "square", "abs", "log_softmax", "l1_loss", "kl_div",
 }  # fmt: skip
 """Operations at the end of losses: they send small gradients when the loss is small."""
 

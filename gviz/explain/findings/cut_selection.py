@@ -21,7 +21,7 @@ from itertools import islice
 from gviz.events import StorageWritten
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
-from gviz.explain.operation_sets import ELEMENTWISE, RESHAPING, SAME_NUMBERS
+from gviz.explain.operation_sets import CLASS_LOSSES, ELEMENTWISE, RESHAPING, SAME_NUMBERS, SOFTMAXES
 from gviz.explain.source_frames import innermost
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import loses_tracking, mend, why_cut
@@ -30,12 +30,10 @@ from gviz.values.value import Stats
 _WRITES = ("index_put", "scatter", "masked_scatter", "where", "add")
 _CONVERSIONS = {"long", "int", "bool", "float", "double", "half", "to", "type", "type_as", "expand_as", "one_hot"}
 _COMPARISONS = {"eq", "ne", "gt", "ge"}
-_ARITHMETIC = {"add", "sub", "rsub", "mul", "div", "neg", "clamp", "clamp_min", "clamp_max", "clone"}
-_BETWEEN = ELEMENTWISE | RESHAPING | _ARITHMETIC | {"log_softmax", "softmax"}
+_BETWEEN = ELEMENTWISE | RESHAPING | SOFTMAXES | {"rsub", "clamp_min", "clamp_max", "clone"}
 """Operations between the written elements and their selection."""
 
 _LOOKUPS = {"gather", "index", "getitem", "take_along_dim"}
-_LOSSES = {"nll_loss", "nll_loss2d", "cross_entropy"}
 _FEWEST_COLUMNS = 3
 _MOST_ALIKE, _MOST_NODES, _MOST_BETWEEN, _MOST_BEHIND = 2, 40, 12, 200
 _NEARLY = 1e-4
@@ -208,7 +206,7 @@ def _selection(survey: Survey, write: _Write, indices: _Indices) -> NodeRecord |
                 continue
             seen.add(user.node)
             sources = list(survey.sources(user))
-            if user.op in _LOSSES or user.op in _LOOKUPS:
+            if user.op in CLASS_LOSSES or user.op in _LOOKUPS:
                 places = [one for one in sources[1:] if not _is_float(one) and not _is_row_number(one)]
                 if len(places) == 1 and not written.isdisjoint(indices.of(places[0])):
                     return user

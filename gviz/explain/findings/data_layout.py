@@ -11,7 +11,7 @@ from gviz.events import ScopeEntered
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Change, Edit, imported_names, rewritten, with_batch_first
 from gviz.explain.finding import Finding
-from gviz.explain.operation_sets import ACTIVATIONS, ELEMENTWISE, LISTS, LOSSES, RESHAPING, SOFTMAXES
+from gviz.explain.operation_sets import ACTIVATIONS, CLASS_LOSSES, ELEMENTWISE, LISTS, LOSSES, RESHAPING, SOFTMAXES
 from gviz.explain.program_text import (
     ProgramText,
 )
@@ -79,7 +79,7 @@ def _joined(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 # Scores of classes (n, classes, steps) as rows of classes, without the permutation before
 
-_OVER_CLASSES = ("softmax", "log_softmax", "nll_loss", "nll_loss2d", "cross_entropy")
+_OVER_CLASSES = SOFTMAXES | CLASS_LOSSES
 _SCORES = ELEMENTWISE | ACTIVATIONS | {
     "add", "mul", "div", "sub", "clone", "contiguous", "to", "float", "half", "upsample_nearest2d",
     "upsample_bilinear2d", "upsample_linear1d", "upsample_nearest1d",

@@ -16,7 +16,7 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import gradients_taken
 from gviz.explain.grad_history import CLEARED
-from gviz.explain.operation_sets import LISTS, LOSSES, RESHAPING, SAME_NUMBERS, SOFTMAXES
+from gviz.explain.operation_sets import CLASS_LOSSES, LISTS, LOSSES, RESHAPING, SAME_NUMBERS, SOFTMAXES
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
@@ -24,7 +24,7 @@ from gviz.values.value import Value
 _MOST_TRIES, _MOST_NODES = 20, 200
 """The most products of one line that are examined, and the most nodes behind one."""
 
-_OVER_CLASSES = frozenset({"nll_loss", "nll_loss2d", "cross_entropy", "nll_loss_nd"})
+_OVER_CLASSES = CLASS_LOSSES | {"nll_loss_nd"}
 
 
 def squared_mean(survey: Survey) -> Iterator[Finding | None]:

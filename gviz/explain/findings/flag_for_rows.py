@@ -18,16 +18,18 @@ from collections.abc import Iterator
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Edit, with_dim
 from gviz.explain.finding import Finding
-from gviz.explain.operation_sets import RESHAPING
+from gviz.explain.operation_sets import COMPARISONS, RESHAPING
 from gviz.explain.program_text import called_function
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.values.number_text import shape_text
 
 _FLAGS = ("any", "all")
 _EXTREMES = ("max", "amax", "min", "amin")
-_COMPARISONS = {"gt", "ge", "lt", "le", "ne", "eq"}
-_CONVERSIONS = {"to", "float", "type", "bool", "type_as", "logical_not", "bitwise_not", "flatten", "getitem"}
-_KEEPING = RESHAPING | _CONVERSIONS | _COMPARISONS
+_KEEPING = RESHAPING | COMPARISONS | {
+    "to", "float", "type", "bool", "type_as", "logical_not", "bitwise_not", "flatten", "getitem",
+}  # fmt: skip
+"""Operations whose result is a flag, or a mask of all elements, if their input is."""
+
 _CHECKS = {"isnan", "isinf", "isfinite"}
 _MERGING = {"flatten", "view", "reshape", "_unsafe_view"}
 _FEWEST_ROWS, _MOST_STEPS = 2, 12
@@ -78,7 +80,7 @@ def _masked(survey: Survey, flag: NodeRecord, reduced: NodeRecord) -> tuple[Node
                 return user, tracked[0]
             is_mask = user.op in ("mul", "logical_and", "bitwise_and") and others and not user.created.requires_grad
             if user.op in _KEEPING or (is_flag and is_mask):
-                waiting.append((user, is_flag or user.op in _COMPARISONS))
+                waiting.append((user, is_flag or user.op in COMPARISONS))
     return None
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Edit, inverted
 from gviz.explain.finding import Finding
-from gviz.explain.operation_sets import SAME_NUMBERS
+from gviz.explain.operation_sets import CLASS_LOSSES, SAME_NUMBERS
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors, descendants
 from gviz.values.number_text import number
@@ -35,8 +35,7 @@ _FILLS = {"masked_fill", "where", "setitem", "index_put", "clamp", "clamp_min", 
 """Operations that replace some of the labels before they are an index."""
 
 _OF_INDEX = _CONVERSIONS | _FILLS | {"clone"}
-_CLASS_LOSSES = {"nll_loss", "nll_loss2d", "cross_entropy"}
-_OF_LABELS = _CLASS_LOSSES | {"gather", "index", "getitem", "take_along_dim"}
+_OF_LABELS = CLASS_LOSSES | {"gather", "index", "getitem", "take_along_dim"}
 _SELECTING = {"index", "getitem", "masked_select", "index_select"}
 _PLACES = {"nonzero", "argwhere", "where"}
 """Operations that give the places where a mask is true, if the mask is their only input."""
@@ -248,7 +247,7 @@ def _why_ignored(survey: Survey, kept: _Kept, condition: _Condition, roots: set[
             return ""
         return _why_unlabelled(survey, kept, condition, index)
     ignore_index = dict(operation.created.attrs).get("ignore_index")
-    if ignore_index is not None or operation.op in _CLASS_LOSSES:
+    if ignore_index is not None or operation.op in CLASS_LOSSES:
         if ignore_index == condition.ignored:
             return "ignored"
     elif condition.ignored < 0:

@@ -16,7 +16,7 @@ from gviz.events.optimizer_options import options_in
 from gviz.explain.display_names import label, titled
 from gviz.explain.edit import Edit, node_replaced, with_keyword
 from gviz.explain.finding import Finding, Number
-from gviz.explain.operation_sets import LOSSES
+from gviz.explain.operation_sets import CLASS_LOSSES, LOSSES
 from gviz.explain.program_text import (
     ProgramText,
     arguments,
@@ -88,7 +88,7 @@ def plateau_mode(survey: Survey) -> Iterator[Finding | None]:
         yield None
         losses = [
             (record, record.value.statistics())
-            for record in survey.ops(*LOSSES, *_LOSSES_OF_CLASSES)
+            for record in survey.ops(*LOSSES, *CLASS_LOSSES)
             if record.seq < seq and not record.shape and record.value is not None
             if timeline.info(record.node).name == name and _is_on_line(survey, record, assigned)
         ]
@@ -107,9 +107,6 @@ def plateau_mode(survey: Survey) -> Iterator[Finding | None]:
 def _is_on_line(survey: Survey, record: NodeRecord, lines: range) -> bool:
     at = survey.at(record)
     return at is not None and at.line in lines
-
-
-_LOSSES_OF_CLASSES = ("cross_entropy", "nll_loss", "nll_loss2d")
 
 
 def _lowers_rate(step: OptimizerStarted) -> bool:

@@ -26,7 +26,7 @@ from gviz.explain.edit import Change, Edit, renamed_call, rewritten, with_keywor
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.summed_loss import is_weighted_mean
 from gviz.explain.findings.unbounded_loss import Term, scalar_terms, summands_by_element
-from gviz.explain.operation_sets import ELEMENTWISE, LOSSES, RESHAPING
+from gviz.explain.operation_sets import CLASS_LOSSES, ELEMENTWISE, LOSSES, RESHAPING
 from gviz.explain.program_text import (
     ProgramText,
     called_function,
@@ -39,7 +39,7 @@ from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text
 
-_LOSSES = LOSSES | {"nll_loss", "nll_loss2d", "cross_entropy", "kl_div"}
+_LOSSES = LOSSES | CLASS_LOSSES | {"kl_div"}
 _FEWEST_ROWS = 8
 _SMALL = 0.1
 """A factor, in comparison to that of the mean, from which on a weight is no accident."""

@@ -17,12 +17,7 @@ import numpy as np
 from gviz.explain.display_names import label, titled
 from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding
-from gviz.explain.operation_sets import (
-    CARRYING_ONE_TERM,
-    JOINING_TERMS,
-    LOSSES,
-    SAME_NUMBERS,
-)
+from gviz.explain.operation_sets import CARRYING_ONE_TERM, CLASS_LOSSES, JOINING_TERMS, LOSSES, SAME_NUMBERS
 from gviz.explain.program_text import (
     ProgramText,
     names_read,
@@ -36,7 +31,7 @@ from gviz.values.number_text import number
 from gviz.values.value import Array
 
 _COMPARISONS = {"ne", "lt", "le", "gt", "ge", "not_equal", "less", "less_equal", "greater", "greater_equal"}
-_OF_ELEMENTS = {"nll_loss", "nll_loss2d", "cross_entropy", "kl_div", "pow", "square", "abs", *LOSSES}
+_OF_ELEMENTS = {"kl_div", "pow", "square", "abs", *LOSSES, *CLASS_LOSSES}
 """Operations that give a loss for each element."""
 
 

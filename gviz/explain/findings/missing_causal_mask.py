@@ -17,8 +17,8 @@ from itertools import islice
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
-from gviz.explain.findings.shifted_labels import CALLS, LOSSES, Origins, TokenPair, token_pair
-from gviz.explain.operation_sets import SAME_NUMBERS
+from gviz.explain.findings.shifted_labels import CALLS, Origins, TokenPair, token_pair
+from gviz.explain.operation_sets import CLASS_LOSSES, SAME_NUMBERS
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.values.number_text import shape_text
@@ -34,7 +34,7 @@ _VISIBLE = 1e-12
 def no_causal_mask(survey: Survey) -> Iterator[Finding | None]:
     """Yield losses whose labels are the next tokens of the model's input, which its attention sees: each line once."""
     by_line: defaultdict[int, list[NodeRecord]] = defaultdict(list)
-    for record in survey.ops(*LOSSES):
+    for record in survey.ops(*CLASS_LOSSES):
         if record.created.requires_grad and not record.created.during[0]:
             by_line[record.created.stack].append(record)
     is_attention = any(name in _SOFTMAXES or _FUSED in name for name in survey.by_op)

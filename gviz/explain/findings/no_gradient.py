@@ -43,7 +43,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.findings.custom_backward_returns import none_for_input
 from gviz.explain.findings.dropped_result import dropped_module_call
 from gviz.explain.node_question import Question, node_question
-from gviz.explain.operation_sets import SAME_NUMBERS, STEPPING
+from gviz.explain.operation_sets import COMPARISONS, SAME_NUMBERS, STEPPING
 from gviz.explain.parameter_updates import next_step
 from gviz.explain.program_errors import ended_first, program_end
 from gviz.explain.program_text import (
@@ -602,7 +602,7 @@ def _leaf_call(timeline: Timeline, fresh: NodeInfo) -> Frame | None:
 _NEAR_COPY = 200
 """The nodes before new data among which the tensor with the same numbers is searched."""
 
-_STEPS = STEPPING | {"gt", "ge", "lt", "le", "eq", "ne", "argmax", "argmin"}
+_STEPS = STEPPING | COMPARISONS | {"argmax", "argmin"}
 
 
 def _copied_from(timeline: Timeline, new: NodeInfo) -> NodeInfo | None:

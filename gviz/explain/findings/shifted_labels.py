@@ -26,11 +26,11 @@ import numpy as np
 from gviz.events import Output
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
+from gviz.explain.operation_sets import CLASS_LOSSES
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.values.value import Array
 
-LOSSES = ("nll_loss", "nll_loss2d", "cross_entropy")
 CALLS = 3
 """The calls of a loss on a line that are compared."""
 
@@ -101,7 +101,7 @@ class TokenPair:
 def shifted_twice(survey: Survey) -> Iterator[Finding | None]:
     """Yield the losses whose labels are always the token two places after the one that the model gets."""
     by_line: defaultdict[int, list[NodeRecord]] = defaultdict(list)
-    for record in survey.ops(*LOSSES):
+    for record in survey.ops(*CLASS_LOSSES):
         if record.created.requires_grad and not record.created.during[0]:
             by_line[record.created.stack].append(record)
     if not by_line or not survey.by_op.get("embedding"):
@@ -133,7 +133,7 @@ def _classes(survey: Survey, record: NodeRecord) -> int:
     """Return the number of classes of a loss or of log-probabilities."""
     source = next(survey.sources(record), None)
     shape = source.shape if source is not None else ()
-    is_in_the_middle = record.op in LOSSES and len(shape) > 2
+    is_in_the_middle = record.op in CLASS_LOSSES and len(shape) > 2
     return shape[1 if is_in_the_middle else -1] if shape else 0
 
 

@@ -10,10 +10,7 @@ import numpy as np
 from gviz.events import Output
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
-from gviz.explain.operation_sets import (
-    LOSSES_OF_PAIRS,
-    SAME_NUMBERS,
-)
+from gviz.explain.operation_sets import CLASS_LOSSES, LOSSES_OF_PAIRS, SAME_NUMBERS
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.trace.timeline import Timeline
@@ -58,7 +55,7 @@ _REORDERING = {"flip", "fliplr", "flipud", "sort", "rot90", "roll", "cat"}
 def _copied_tokens(survey: Survey) -> Iterator[Finding | None]:
     """Yield labels of a cross entropy that are, in every pass, the indices that an embedding of the model got."""
     timeline, pairs = survey.timeline, list[tuple[NodeRecord, NodeRecord, NodeRecord]]()
-    for record in survey.ops("nll_loss", "nll_loss2d", "cross_entropy"):
+    for record in survey.ops(*CLASS_LOSSES):
         yield None
         sources = list(survey.sources(record))
         labels = next((one for one in sources if "int" in (one.value.dtype if one.value else "")), None)

@@ -29,7 +29,7 @@ from gviz.explain.backward_passes import loss_at
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding, Number
-from gviz.explain.operation_sets import LOSSES, RESHAPING
+from gviz.explain.operation_sets import CLASS_LOSSES, LOSSES, RESHAPING
 from gviz.explain.parameter_updates import options_of
 from gviz.explain.program_text import (
     ProgramText,
@@ -52,12 +52,12 @@ _SLOWING = 0.5
 _MOST = 200
 """The most nodes of one loss that are examined."""
 
-_AT_LEAST_ZERO = LOSSES | {
-    "square", "exp", "abs", "norm", "linalg_vector_norm", "nll_loss", "nll_loss2d", "cross_entropy", "softplus", "relu",
+_AT_LEAST_ZERO = LOSSES | CLASS_LOSSES | {
+    "square", "exp", "abs", "norm", "linalg_vector_norm", "softplus", "relu",
     "var", "std", "_cdist_forward", "cdist", "pairwise_distance",
 }  # fmt: skip
 
-_WITH_TARGETS = _AT_LEAST_ZERO & (LOSSES | {"nll_loss", "nll_loss2d", "cross_entropy"})
+_WITH_TARGETS = LOSSES | CLASS_LOSSES
 """Losses that compare with a target. A whole loss that is the negative of one is wrong, however slowly it falls."""
 
 
