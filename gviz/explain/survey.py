@@ -175,6 +175,11 @@ class Survey:
             waiting.extend(source for source in dict.fromkeys(new) if source not in seen)
             seen.update(new)
 
+    def is_square(self, record: NodeRecord) -> bool:
+        """Return whether a node is a power, or the product of a tensor with itself."""
+        inputs = record.created.inputs
+        return record.op in ("pow", "square") or (record.op == "mul" and len(inputs) == 2 and inputs[0] == inputs[1])
+
     def unwrapped(self, record: NodeRecord) -> NodeRecord:
         """Return the original node of a view, a reshaping or a copy; or else the node itself."""
         while record.op in SAME_NUMBERS and record.created.inputs and record.created.inputs[0][0] in self.nodes:

@@ -29,7 +29,6 @@ _SMOOTH = RESHAPING | LISTS | WEIGHTED_SUMS | {
 }  # fmt: skip
 """Operations through which a change of their inputs shows, however small it is."""
 
-_SQUARES = {"pow", "square"}
 _FEWEST_PASSES, _MOST_PASSES = 4, 24
 _MOST_NODES = 40
 _ROUNDING = 2e-6
@@ -96,21 +95,16 @@ def _changed(survey: Survey, terms: Sequence[NodeRecord]) -> _Input | None:
         rows = [list(survey.sources(one)) for one in alike]
         if len({len(row) for row in rows}) != 1:
             continue
-        is_squared = is_squared or _is_square(survey, first)
+        is_squared = is_squared or survey.is_square(first)
         for sources in zip(*rows, strict=True):
             if not all(one.created.requires_grad for one in sources):
                 continue
-            one = _as_changed(sources, is_squared=is_squared or _is_square(survey, sources[0]))
+            one = _as_changed(sources, is_squared=is_squared or survey.is_square(sources[0]))
             if one is not None:
                 found.append(one)
             waiting.append((sources, is_squared))
     constant = [one for one in found if one.has_one_sum]
     return constant[-1] if constant else found[0] if found else None
-
-
-def _is_square(survey: Survey, record: NodeRecord) -> bool:
-    sources = list(survey.sources(record))
-    return record.op in _SQUARES or (record.op == "mul" and len(sources) == 2 and sources[0] is sources[1])
 
 
 def _as_changed(alike: Sequence[NodeRecord], *, is_squared: bool) -> _Input | None:
@@ -134,10 +128,10 @@ def _finding(survey: Survey, terms: Sequence[NodeRecord], changed: _Input) -> Fi
     text = titled(f"{{}} is {number(value, 4)} in every backward pass: it trains nothing", label(timeline, last.node))
     name = label_at(timeline, changed.last.node)
     ends = [one for record in (changed.first, changed.last) if (one := record.stats) is not None]
-    lows = (
+    span = (
         f"from {number(ends[0].min, 4)}..{number(ends[0].max, 4)} to {number(ends[1].min, 4)}..{number(ends[1].max, 4)}"
     )
-    facts = f"the same number in {len(terms)} passes, but {name} goes {lows}"
+    facts = f"the same number in {len(terms)} passes, but {name} goes {span}"
     fix = "make it from numbers that depend on the parameters, or leave it out"
     if changed.has_one_sum:
         mean, size = ends[1].mean, changed.last.value.size if changed.last.value is not None else 0

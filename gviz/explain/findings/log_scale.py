@@ -138,8 +138,7 @@ def _error_of(survey: Survey, scaled: NodeRecord, added: dict[int, _Summand]) ->
 
 
 def _is_square(survey: Survey, record: NodeRecord) -> bool:
-    inputs = record.created.inputs
-    return record.op in ("pow", "square", "abs") or (record.op == "mul" and len(inputs) == 2 and inputs[0] == inputs[1])
+    return record.op == "abs" or survey.is_square(record)
 
 
 _MOST_FOLLOWED = 400

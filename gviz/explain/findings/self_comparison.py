@@ -42,8 +42,8 @@ _CARRYING = {
 """Operations between a comparison and the loss."""
 
 _ERRORS = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "cosine_embedding_loss", "cosine_similarity"}
-_EVEN = {"pow", "square", "abs", "norm", "linalg_vector_norm"}
-"""Functions whose slope at 0 is 0, or that have their minimum there."""
+_EVEN = {"abs", "norm", "linalg_vector_norm"}
+"""Functions other than squares that have their minimum at 0."""
 
 _SAME = {"detach", "clone", "alias", "contiguous"}
 _RANDOM = DROPOUTS | DRAWS | {"rrelu", "rand_like", "randn_like", "normal", "uniform", "gumbel_softmax"}
@@ -89,12 +89,11 @@ def _pairs(survey: Survey, root: NodeRecord) -> Iterator[_Pair]:
         yield from _compared(survey, record, is_even=is_even)
         if record.op not in _CARRYING:
             continue
-        sources = list(survey.sources(record))
-        is_square = record.op == "mul" and len(sources) == 2 and sources[0] is sources[1]
-        for source in sources:
+        is_even = is_even or survey.is_square(record) or record.op in _EVEN
+        for source in survey.sources(record):
             if source.node not in seen and source.created.kind == "op":
                 seen.add(source.node)
-                waiting.append((source, is_even or is_square or record.op in _EVEN))
+                waiting.append((source, is_even))
 
 
 def _compared(survey: Survey, record: NodeRecord, *, is_even: bool) -> Iterator[_Pair]:
