@@ -17,6 +17,7 @@ from gviz.explain.program_text import (
     Statement,
     called_name,
     classes_named,
+    imported_names,
     is_at,
     method_class,
     methods_of,
@@ -194,11 +195,9 @@ def _imported(text: ProgramText) -> set[str]:
 
 def _modules(text: ProgramText) -> set[str]:
     """Return the names by which a program has its modules: ``torch``, ``F``, ``nn``."""
-    found: set[str] = set()
+    found = imported_names(text)
     for one in text.statements:
         match one.node:
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
-                found |= {(name.asname or name.name).partition(".")[0] for name in names}
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute() as value) if _root(value) in found:
                 found.add(name)  # F = nn.functional
     return found

@@ -447,7 +447,7 @@ def inverted(timeline: Timeline, at: Frame | None, name: str) -> Edit | None:
     return rewritten(timeline, at, change)
 
 
-def imported_names(text: ProgramText) -> set[str]:
+def imported_modules(text: ProgramText) -> set[str]:
     """Return the names of the modules that a program imports."""
     imports = [one.node for one in text.statements if isinstance(one.node, ast.Import)]
     return {each.asname or each.name for one in imports for each in one.names}
@@ -735,7 +735,7 @@ def written_to_variable(timeline: Timeline, at: Frame | None, name: str, value: 
     write = write or f"{name}.copy_({value})"
     if off:
         return statement_instead(timeline, at, write)
-    return in_block(timeline, at, "with torch.no_grad():", write) if "torch" in imported_names(text) else None
+    return in_block(timeline, at, "with torch.no_grad():", write) if "torch" in imported_modules(text) else None
 
 
 def without_option(timeline: Timeline, at: Frame | None, option: str) -> Edit | None:

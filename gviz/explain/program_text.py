@@ -276,6 +276,12 @@ def parameters_around(timeline: Timeline, at: Frame | None) -> list[str]:
     return [one.arg for one in (*function.args.args, *function.args.kwonlyargs)] if function is not None else []
 
 
+def imported_names(text: ProgramText) -> set[str]:
+    """Return the names that the imports of a program bind: ``torch``, ``nn``, ``F``."""
+    imports = (one.node for one in text.statements if isinstance(one.node, ast.Import | ast.ImportFrom))
+    return {(name.asname or name.name).partition(".")[0] for one in imports for name in one.names}
+
+
 def frame_of(like: Frame, line: int, text: ProgramText) -> Frame:
     """Return a line of a program as a frame, in the function of another frame."""
     return Frame(text.path, like.function, line, line, -1, -1)

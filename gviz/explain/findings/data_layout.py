@@ -9,7 +9,7 @@ from math import prod
 
 from gviz.events import ScopeEntered
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Change, Edit, imported_names, rewritten, with_batch_first
+from gviz.explain.edit import Change, Edit, imported_modules, rewritten, with_batch_first
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import ACTIVATIONS, CLASS_LOSSES, ELEMENTWISE, LISTS, LOSSES, RESHAPING, SOFTMAXES
 from gviz.explain.program_text import (
@@ -418,7 +418,7 @@ def _as_permuted(timeline: Timeline, at: Frame | None, order: tuple[int, ...]) -
     by = permutation(order)
 
     def change(text: ProgramText) -> Change:
-        modules = imported_names(text)
+        modules = imported_modules(text)
 
         def known(part: ast.expr) -> str | None:
             match part:

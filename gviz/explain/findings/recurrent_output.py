@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 
 from gviz.events import GradAccumulated
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Change, Edit, imported_names, rewritten
+from gviz.explain.edit import Change, Edit, imported_modules, rewritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
 from gviz.explain.node_question import Question
@@ -317,7 +317,7 @@ def _last_steps(timeline: Timeline, at: Frame | None, padded: Frame | None, *, b
     if source is None or returned is None or source[0] is not returned[0] or source[1].around != returned[1].around:
         return None
     text = source[0]
-    if "torch" not in imported_names(text):
+    if "torch" not in imported_modules(text):
         return None
     lengths = _lengths(text, returned[1])
     if not lengths:

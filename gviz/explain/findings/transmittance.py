@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Change, Edit, imported_names, rewritten
+from gviz.explain.edit import Change, Edit, imported_modules, rewritten
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import RESHAPING
 from gviz.explain.program_text import ProgramText, called_name
@@ -167,7 +167,7 @@ def _exclusive(timeline: Timeline, at: Frame | None, name: str) -> Edit | None:
 
     def change(text: ProgramText) -> Change:
         def known(part: ast.expr) -> str | None:
-            if not isinstance(part, ast.Call) or called_name(part) != name or "torch" not in imported_names(text):
+            if not isinstance(part, ast.Call) or called_name(part) != name or "torch" not in imported_modules(text):
                 return None
             whole = text.segment(part)
             if name == "cumprod":

@@ -28,6 +28,7 @@ from gviz.explain.program_text import (
     called_function,
     called_name,
     frame_of,
+    imported_names,
     names_set,
     program_text,
 )
@@ -325,14 +326,8 @@ def _as_parameter(text: ProgramText, one: Statement, call: ast.Call, name: str) 
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner), args=[_, value], keywords=[])) if (
             one.node.value is call and name.isidentifier()
         ):
-            parameter = next((each for each in ("nn.Parameter", "torch.nn.Parameter") if _has(text, each)), "")
+            names, known = imported_names(text), ("nn.Parameter", "torch.nn.Parameter")
+            parameter = next((each for each in known if each.partition(".")[0] in names), "")
             new = f"{text.segment(owner)}.{name} = {parameter}({text.segment(value)})"
             return node_replaced(text, one.node, new) if parameter else None
     return None
-
-
-def _has(text: ProgramText, name: str) -> bool:
-    """Return whether the program imports what a name begins with."""
-    first = name.partition(".")[0]
-    imports = (one.node for one in text.statements if isinstance(one.node, ast.Import | ast.ImportFrom))
-    return any((alias.asname or alias.name.partition(".")[0]) == first for node in imports for alias in node.names)
