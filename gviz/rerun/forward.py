@@ -403,7 +403,7 @@ _CASTS = {
 }  # fmt: skip
 _METHODS = {
     "matmul": "matmul", "view_as": "view_as", "expand_as": "expand_as", "reshape_as": "reshape_as", "norm": "norm",
-    "reshape": "reshape", "flatten": "flatten", "and": "__and__", "or": "__or__", "xor": "__xor__", "std": "std",
+    "reshape": "reshape", "flatten": "flatten", "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "std": "std",
     "var": "var", "square": "square", "true_divide": "true_divide", "logical_and": "logical_and",
     "outer": "outer", "topk": "topk", "sort": "sort", "roll": "roll", "unfold": "unfold",
 }  # fmt: skip

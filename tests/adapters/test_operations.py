@@ -113,3 +113,25 @@ def test_a_reduction_is_told_as_a_program_gives_it(reduction):
     log = events_of(program)
     told = [dict(event.attrs).get("reduction") for event in of_kind(log, NodeCreated)]
     assert [word for word in told if word is not None] == [reduction]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("is_in_place", [False, True], ids=["new", "in place"])
+@pytest.mark.parametrize("sign", ["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>"])
+def test_an_operator_has_one_name_on_both_engines(sign, is_in_place):
+    import torch
+
+    import gviz.engine
+
+    def names(engine):
+        def program():
+            whole = {"dtype": engine.int64} if sign in "&|^<<>>" else {}
+            given = {
+                "a": engine.tensor([5, 6], **(whole or {"dtype": engine.float32})),
+                "b": engine.tensor([2, 3], **whole),
+            }
+            exec(f"a {sign}= b" if is_in_place else f"c = a {sign} b", given)
+
+        return [event.name for event in of_kind(events_of(program), OpSeen)]
+
+    assert names(torch) == names(gviz.engine) != []

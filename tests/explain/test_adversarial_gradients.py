@@ -54,6 +54,8 @@ WRONG = {
 }
 RIGHT = {
     "a cleared discriminator": f"{CLEAR}{G_LOSS}g_loss.backward()\nopt_d.zero_grad()\n{D_LOSS}d_loss.backward(){STEPS}",
+    "a discriminator with gradients of 0": f"{CLEAR}{G_LOSS}g_loss.backward()\nopt_d.zero_grad(set_to_none=False)\n"
+    f"{D_LOSS}d_loss.backward(){STEPS}",
     "a discriminator without gradients": f"{CLEAR}D.requires_grad_(False)\n{G_LOSS}g_loss.backward()\n"
     f"D.requires_grad_(True)\n{D_LOSS}d_loss.backward(){STEPS}",
     "gradients of the generator only": f"{CLEAR}{G_LOSS}g_loss.backward(inputs=list(G.parameters()))\n"
@@ -64,6 +66,10 @@ RIGHT = {
     f"(D(fake.detach()) - real[:, :1]).abs().mean().backward(){STEPS}",
     "two losses of one decoder in other directions": f"{CLEAR}(D(fake) - z[:, :1]).pow(2).mean().backward()\n"
     f"(D(fake.detach()) + z[:, :1]).abs().mean().backward(){STEPS}",
+    "a loss of one direction and one of both": f"{CLEAR}D(fake).mean().backward()\n"
+    f"(D(fake.detach()) - z[:, :1]).pow(2).mean().backward(){STEPS}",
+    "a loss of the other direction and one of both": f"{CLEAR}(-D(fake).mean()).backward()\n"
+    f"(D(fake.detach()) - z[:, :1]).pow(2).mean().backward(){STEPS}",
     "losses that reach both": f"{CLEAR}(D(fake) - real[:, :1]).pow(2).mean().backward()\n"
     f"(0.1 * D(G(z)).pow(2).mean()).backward(){STEPS}",
 }
@@ -99,3 +105,10 @@ def test_a_step_with_the_gradient_of_the_other_side_is_found(name, engine, check
 def test_gradients_that_are_kept_apart_or_add_up_are_left_out(name, engine, checks):
     found = found_in(RIGHT[name], engine, checks)[1]
     assert [str(each) for each in found if each.finding.kind == "not-cleared"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_step_of_the_generator_between_is_found_once(engine, checks):
+    step = f"{CLEAR}{G_LOSS}g_loss.backward()\nopt_g.step()\n{D_LOSS}d_loss.backward()\nopt_d.step()"
+    (one,) = [each for each in found_in(step, engine, checks)[1] if each.finding.kind == "not-cleared"]
+    assert "still held the gradient of" in one.finding.text

@@ -9,7 +9,8 @@ from torch import nn
 F = nn.functional
 torch.manual_seed(0)
 enc, dec, flow = nn.Linear(6, 4), nn.Linear(2, 6), nn.Linear(2, 1)
-opt = torch.optim.SGD([*enc.parameters(), *dec.parameters(), *flow.parameters()], lr=0.001)
+table = nn.Parameter(torch.ones(16))
+opt = torch.optim.SGD([table, *enc.parameters(), *dec.parameters(), *flow.parameters()], lr=0.001)
 def divergence(mu, logvar):
     return 0.5 * (mu.pow(2) + logvar.exp() - 1 - logvar)
 def total(per_sample, extra):
@@ -45,6 +46,11 @@ RIGHT = {
     "a baseline of the others": "others = (error.sum() - error) / 15\nloss = ((error - others) * log_det).mean()",
     "centered values": "loss = (log_det - 0.5 * log_det.sum()).pow(2).mean() + error.mean()",
     "sums of two losses": "loss = error.sum() + divergence(mu, logvar).sum()",
+    "a sum of data": "loss = (error + x.sum(1).sum()).mean()",
+    "a penalty of as many weights as samples": "loss = (error + (2 * table).pow(2).sum()).mean()",
+    "a sum over features": "loss = (error + (x.t() @ log_det).pow(2).sum()).mean()",
+    "a sum over pairs": "loss = (error + 0.2 * (z @ z.t()).pow(2).sum()).mean()",
+    "a constant in a softmax": "loss = torch.logsumexp(error + log_det.sum(), 0)",
     "a list of layers": "loss = (error + sum([log_det, log_det * 2])).mean()",
 }
 

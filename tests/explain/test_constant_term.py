@@ -52,6 +52,8 @@ RIGHT = {
     "a number of choices": "aux = ((p > 0.5).float() * 1.0 + 0.0 * p).round().clamp(max=0).mean() + 1.0",
     "a distance of normalized rows": "z, t = F.normalize(h, dim=1), F.normalize(x[:, :1] + h.detach(), dim=1)\n"
     "aux = (2 - 2 * (z * t).sum(1)).mean()",
+    "a term that is 0": "aux = (h - h).sum()",
+    "a weight times normalized data": "aux = scale * torch.softmax(x, 1).sum(1).mean()",
     "a penalty of weights": "aux = gate.weight.pow(2).sum()",
 }
 

@@ -62,6 +62,17 @@ WRONG = {
         BLOCK + "chosen = cos.gather(1, y[:, None]).clamp(-0.5, 0.5)  #!\nq = cos.scatter(1, y[:, None], chosen)\n"
         "loss = (q.gather(1, y[:, None]) - x[:, :1]).pow(2).mean()",
     ),
+    "a selection by the loss itself": (
+        "warning",
+        BLOCK + "hard = cos[rows, y] - 0.3  #!\n"
+        "out = cos.clone()\nout[rows, y] = hard\nloss = -F.log_softmax(out, 1)[rows, y].mean()",
+    ),
+    "a mask by a comparison": (
+        "warning",
+        BLOCK
+        + "phi = cos - 0.3  #!\nout = torch.where(y[:, None] == torch.arange(4), phi, cos)\n"
+        + "loss = F.cross_entropy(out, y)",
+    ),
     "a detached margin": (
         "note",
         "mask = torch.zeros_like(cos, dtype=torch.bool).scatter_(1, y[:, None], True)\n"
@@ -80,6 +91,14 @@ RIGHT = {
     "constants for the true classes": "out = cos.clone()\nout[rows, y] = -1.0\nloss = torch.logsumexp(out, 1).mean()",
     "targets of one action": BLOCK
     + "target = cos.clone()\n    target[rows, y] = x[:, 0]\nloss = F.mse_loss(cos, target)",
+    "numbers that are added": BLOCK
+    + "more = cos[rows, y] - 0.3\nout = cos.index_put((rows, y), more, accumulate=True)\n"
+    + "loss = F.cross_entropy(out, y)",
+    "numbers that are added by a one-hot tensor": BLOCK
+    + "phi = cos - 0.3\nloss = F.cross_entropy(F.one_hot(y, 4).float() * phi + torch.ones(12, 4) * cos, y)",
+    "logits that nothing trains": "other = torch.tanh(nn.Linear(6, 4)(x))\n"
+    + BLOCK
+    + "hard = other[rows, y] - 0.3\nloss = F.cross_entropy(other.index_put((rows, y), hard), y)",
     "a selection of other places": BLOCK + "old = cos[rows, y]\nout = cos.index_put((rows, y), old)\n"
     "loss = -F.log_softmax(out, 1)[rows, (y + 1) % 4].mean()",
     "old numbers of finished rows": "done = x > 0\n"

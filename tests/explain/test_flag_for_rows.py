@@ -47,6 +47,16 @@ WRONG = {
         "loss = torch.where(keep, rows, torch.zeros(4)).mean()",
         "#!",
     ),
+    "a flag and a mask": (
+        "warning",
+        "keep = target.flatten(1).bool().any() & (x[:, 0] > -1)  #!\nloss = (error.flatten(1).sum(1) * keep).mean()",
+        "#!",
+    ),
+    "a flag of merged rows": (
+        "note",
+        "keep = (target != 0).flatten(0, 1).any()  #!\nloss = (error.flatten(0, 1) * keep).mean()",
+        "#!",
+    ),
     "a flag for everything": ("note", "loss = (error * (target != 0).any()).mean()  #!", "#!"),
 }
 RIGHT = {
@@ -57,6 +67,10 @@ RIGHT = {
     "a check for nan": "loss = (error * torch.isfinite(error.detach()).flatten(1).all()).mean()",
     "a number as the largest": "loss = (error / target.abs().flatten(1).max()).mean()",
     "a flag of the parameters": "loss = (error * (net.weight.detach() != 0).any()).mean()",
+    "a flag of a list of numbers": "loss = (error.reshape(-1) * (target.reshape(-1) != 0).any()).mean()",
+    "a threshold of the errors": "loss = (error.flatten(1).sum(1) * (error.flatten(1).amax() > 0)).mean()",
+    "the largest number as a factor": "loss = (error.flatten(1).sum(1) * target.abs().flatten(1).max()).mean()",
+    "a flag that is added": "loss = (error.flatten(1).sum(1) + target.flatten(1).bool().any()).mean()",
     "a flag that is printed": "print((target != 0).flatten(2).any())\nloss = error.mean()",
 }
 

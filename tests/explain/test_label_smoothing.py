@@ -30,6 +30,8 @@ SMOOTHED = {
     "by the size": HOT + "y = y * (1.0 - self.eps) + 1.0 / y.size(-1)  #!\nreturn y",
     "in a variable": HOT + "share = 1 / self.classes  #!\nreturn y * (1 - self.eps) + share",
     "in place": HOT + "return y.mul_(1 - self.eps).add_(1 / self.classes)  #!",
+    "by fill": "y = torch.empty(6, 10)\ny.fill_(1 / (self.classes - 1))  #!\n"
+    "return y.scatter_(1, labels[:, None], self.confidence)",
     "by scatter": "y = torch.full((6, 10), 1.0 / (self.classes - 1))  #!\n"
     "return y.scatter_(1, labels[:, None], self.confidence)",
 }

@@ -15,6 +15,7 @@ class Average:
         self.decay, self.count = decay, 0
         self.decay = decay
         self.least = least
+        self.lowest = float("inf")
         self.count = 0
     def limited(self, n):
         value = (1 + n) / (10 + n)
@@ -45,6 +46,7 @@ KEPT = {
     "a decay": ("self.decay = max(self.least, self.decay * 0.9)", "self.decay"),
     "a falling limit": ("self.decay = min(self.decay, 1 / self.count)", "self.decay"),
     "a running minimum": ("self.decay = min(self.decay, float(self.shadow[0].abs().max()))", "self.decay"),
+    "the least of some numbers": ("self.lowest = min(self.lowest, 1 / self.count)", "self.decay"),
     "a switch": ("self.decay = 1 - self.decay", "self.decay"),
     "a growing number": ("self.decay = min(self.decay * 1.01, 0.9999)", "self.decay"),
 }
@@ -72,3 +74,16 @@ def test_a_setting_that_its_warm_up_overwrites_is_found(name, engine, checks):
 @pytest.mark.parametrize("name", KEPT)
 def test_a_number_that_is_meant_to_change_is_not(name, engine, checks):
     assert found(*KEPT[name], engine, checks)[1] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "more",
+    ["    def result(self):\n        return self.decay\n", "    def step(self, parameters):\n        decay_now = 0\n"],
+)
+def test_a_result_that_others_read_or_a_name_that_is_taken_gets_no_edit(more, engine, checks):
+    head = "    def step(self, parameters):\n"
+    program = PROGRAM.replace(head, more if head in more else more + head).replace("FACTOR", "self.decay")
+    outcome = checks.of_text(program.replace("BODY", OVERWRITTEN["in one line"]), engine)
+    (one,) = [each for each in outcome.found if each.finding.kind == "overwritten-setting"]
+    assert one.finding.edit is None

@@ -37,6 +37,16 @@ AGAIN = {
         "    out = torch.flip(out, [0])  #!\n    k += 1\nreturn (out + 1).tolist()", "warning"),
     "what is inserted at the beginning": (
         HEAD + "    returns.insert(0, total)\n    returns.reverse()  #!\nreturn returns", "note"),
+    "what is put before the rest": (
+        HEAD + "    returns = [total] + returns\n    returns = returns[::-1]  #!\nreturn returns", "note"),
+    "what is put behind the rest": (
+        HEAD + "    returns = returns + [total]\n    returns.reverse()  #!\nreturn returns", "note"),
+    "a queue": (
+        "from collections import deque\nqueue = deque()\nfor r in rewards:\n    queue.appendleft(r)\n"
+        "    queue.reverse()  #!\nreturn list(queue)", "note"),
+    "a tensor that is put before the rest": (
+        "out = torch.zeros(0)\nfor r in rewards:\n    out = torch.cat([torch.ones(1), out])\n"
+        "    out = out.flip(0)  #!\nreturn (out + 1).tolist()", "warning"),
 }  # fmt: skip
 ONCE = {
     "after the loop": HEAD + "    returns.append(total)\nreturns.reverse()\nreturn returns",
@@ -48,6 +58,17 @@ ONCE = {
     "after an inner loop": "returns = []\nfor k in range(2):\n    for r in rewards[:3]:\n        returns.append(r)\n"
     "    returns.reverse()\nreturn returns",
     "twice": HEAD + "    returns.reverse()\n    returns.append(total)\n    returns.reverse()\nreturn returns",
+    "a list that is sorted": HEAD
+    + "    returns.append(total)\n    returns.reverse()\n    returns.sort()\nreturn returns",
+    "a list that is shortened": HEAD + "    returns.append(total)\n    returns.reverse()\n    if len(returns) > 3:\n"
+    "        returns.pop()\nreturn returns * 2",
+    "in the else of the loop": HEAD + "    returns.append(total)\nelse:\n    returns.reverse()\nreturn returns",
+    "the lists that a loop goes through": "rows = [[r] for r in rewards]\nfor row in rows:\n    row.append(total)\n"
+    "    row.reverse()\nreturn [row[1] for row in rows]",
+    "another list": HEAD + "    returns.append(total)\n    returns = rewards[::-1]\nreturn returns",
+    "every second element": HEAD + "    returns.append(total)\n    kept = returns\n    returns = returns[::-2]\n"
+    "return rewards",
+    "a list that is added to another": HEAD + "    returns.append(total)\n    rewards.reverse()\nreturn returns",
     "a reversed copy": HEAD + "    returns.append(total)\n    latest = returns[::-1]\nreturn latest",
     "another dimension": "out = torch.zeros(0, 1)\nfor r in rewards:\n    out = torch.cat([out, torch.ones(1, 1)])\n"
     "    out = out.flip(1)\nreturn out[:, 0].tolist()",
@@ -79,3 +100,16 @@ def test_a_list_that_a_loop_reverses_again_is_found(name, engine, checks):
 @pytest.mark.parametrize("name", ONCE)
 def test_a_list_that_is_reversed_once_is_not(name, engine, checks):
     assert found(program_of(ONCE[name]), engine, checks) == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "end",
+    [
+        "    returns.append(total); returns.reverse()\n",
+        "    returns.append(total)\n    returns.reverse()\nelse:\n    pass\n",
+    ],
+)
+def test_a_line_of_two_statements_and_a_loop_with_an_else_get_no_edit(end, engine, checks):
+    (one,) = found(program_of(HEAD + end + "return returns"), engine, checks)
+    assert one.finding.edit is None

@@ -35,6 +35,9 @@ LEARNED = {
     "a sample for each row": (
         RANDOM, "mu, scale = self.mu.expand(6, 4), torch.exp(self.log_sigma).expand(6, 4)\n"
         "return x + self.fc(mu + scale * torch.randn_like(mu))"),
+    "a token by an imported function": (
+        "from torch.nn.init import trunc_normal_\n" + TOKEN.replace("nn.init.", ""),
+        "return self.fc(torch.cat([self.token, x]))[1:]"),
     "a token": (TOKEN, "return self.fc(torch.cat([self.token, x]))[1:]"),
     "a position": (
         'position = torch.empty(6, 4)\nnn.init.normal_(position)\nself.register_buffer("position", position)  #!',
@@ -51,6 +54,16 @@ FIXED = {
     "features of data": (
         'self.register_buffer("b", nn.init.normal_(torch.empty(4, 4)))',
         "return self.fc(x) + torch.sin(torch.ones(6, 4) @ self.b)"),
+    "a phase of data": (
+        'self.register_buffer("phase", nn.init.uniform_(torch.empty(4), 0.0, 6.28))',
+        "return self.fc(x) + torch.cos(torch.ones(6, 4) + self.phase)"),
+    "noise that is added": (
+        'self.register_buffer("noise", torch.randn(6, 4))\nnn.init.trunc_normal_(self.fc.weight, std=0.02)\n'
+        "weight = torch.empty(4, 4)\nnn.init.normal_(weight)", "return self.fc(x + self.noise)"),
+    "an identity": (
+        'self.register_buffer("eye", nn.init.eye_(torch.empty(6, 4)))', "return self.fc(x + self.eye)"),
+    "a target": (
+        TOKEN, "with torch.no_grad():\n    goal = x + self.token\nreturn self.fc(x) - goal"),
     "a table of sines": (
         "t = torch.arange(6.0)[:, None] * torch.tensor([1.0, 0.1, 0.01, 0.001])\n"
         'self.register_buffer("table", torch.sin(t))', "return self.fc(x + self.table)"),

@@ -212,6 +212,8 @@ KEPT = {
     "for p in params: p.total = getattr(p, 'total', 0) + p.grad\nif i % 3 == 2:\n"
     "    for p in params: p.grad = p.total; p.total = 0\n    engine.step()",
     "a batch that is left out": "opt.zero_grad()\nengine.clip(losses_of())\nif i != 4:\n    engine.step()",
+    "zeros that are stored": "for p in params: p.grad = torch.zeros_like(p)\nopt.zero_grad()\n"
+    "engine.clip(losses_of())\nengine.step()\nopt.zero_grad()",
     "an update by hand": "for p in params: p.grad = None\nengine.clip(losses_of())\nwith torch.no_grad():\n"
     "    for p in params: p -= 0.1 * p.grad\nif i % 4 == 3: opt.step()",
 }

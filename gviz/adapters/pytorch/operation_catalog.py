@@ -28,7 +28,11 @@ FUNCTIONS = 1 << 12
 
 _TABLE = Path(__file__).parents[1] / "operations.json"
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_PYTHON_NAMES = {"truediv": "div", "invert": "bitwise_not", "floordiv": "floor_divide", "mod": "remainder"}
+_PYTHON_NAMES = {
+    "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
+    "invert": "bitwise_not", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,14 +270,17 @@ def called(function: Callable[..., Any]) -> str:
     return _PYTHON_NAMES.get(bare, bare)
 
 
-_OPERATORS = {"add", "sub", "mul", "matmul", "div", "truediv", "floordiv", "mod", "pow"}
+_OPERATORS = {
+    "add", "sub", "mul", "matmul", "div", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift",
+}  # fmt: skip
+_COMMUTATIVE = {"add", "mul", "and", "or", "xor"}
 
 
 @lru_cache(FUNCTIONS)
 def is_reflected(function: Callable[..., Any]) -> bool:
     """Return whether a function is a non-commutative operator that takes its right operand first."""
     name = getattr(function, "__name__", "")
-    return name.startswith("__r") and name.strip("_")[1:] in _OPERATORS - {"add", "mul", "sub"}
+    return name.startswith("__r") and name.strip("_")[1:] in _OPERATORS - _COMMUTATIVE - {"sub"}
 
 
 def _words(grad_fn: str) -> str:

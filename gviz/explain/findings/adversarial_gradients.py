@@ -79,10 +79,8 @@ def opposed_losses(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _findings(survey: Survey, by_optimizer: dict[int, list[_Step]]) -> Iterator[Finding | None]:
-    for stack, steps in by_optimizer.items():
-        for other, other_steps in by_optimizer.items():
-            if other == stack or not steps or not other_steps:
-                continue
+    for steps in by_optimizer.values():
+        for other_steps in by_optimizer.values():
             yield None
             step, first = steps[0], other_steps[0]
             common = [call for call in step.passes if call in first.passes]
@@ -112,7 +110,7 @@ def _opposed(survey: Survey, first: int, second: int, own: Collection[int], othe
     In the first pass it is computed from the parameters `others` of another model, and in the second without a path.
     """
     graphs = [set(survey.history(*roots_of_pass(survey.timeline, number))) for number in (first, second)]
-    if graphs[0].isdisjoint(others) or not graphs[1].isdisjoint(others):
+    if not graphs[1].isdisjoint(others):
         return None
     layers = [_last_layers(survey, graph, own) for graph in graphs]
     if len(layers[0]) != 1:
@@ -150,7 +148,7 @@ def _arrived(survey: Survey, pass_nr: int, node: int) -> Stats | None:
     for seq, event in timeline.select((StepStarted,), start, stop):
         if event.node == node and event.pass_nr == pass_nr:
             value = next(iter(step_grads(timeline, seq)), None)
-            return value.statistics() if value is not None and value.is_known else None
+            return value.statistics() if value is not None else None
     return None
 
 

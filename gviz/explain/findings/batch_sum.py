@@ -27,7 +27,7 @@ _FEWEST_ROWS = 4
 _SMALL = 0.1
 _MOST_STEPS, _MOST_BEHIND, _MOST_ROWS = 12, 2_000, 4_096
 _FACTORS = {"mul", "div", "neg"}
-_BY_SAMPLE = {"add", "sub", "rsub", "mul", "div", "neg", "clamp", "clamp_min"} | RESHAPING
+_BY_SAMPLE = {"add", "sub", "rsub", "clamp", "clamp_min"} | _FACTORS | RESHAPING
 
 
 def batch_sums(survey: Survey) -> Iterator[Finding | None]:
@@ -67,9 +67,9 @@ def _summed(survey: Survey, total: NodeRecord, rows: int) -> tuple[NodeRecord, N
     if abs(factor) < _SMALL:
         return None
     tensor = next(survey.sources(record), None) if record.op == "sum" else _added_one_by_one(survey, record, rows)
-    if tensor is None or record.shape or not tensor.shape or tensor.shape[0] != rows:
+    if tensor is None or tensor.shape[:1] != (rows,) or tensor.shape == (rows, rows):
         return None
-    return None if tensor.shape == (rows, rows) else (record, tensor)
+    return record, tensor
 
 
 def _added_one_by_one(survey: Survey, record: NodeRecord, rows: int) -> NodeRecord | None:

@@ -43,7 +43,7 @@ def flags_for_rows(survey: Survey) -> Iterator[Finding | None]:
         reduced = next(survey.sources(record), None)
         if record.shape or reduced is None or len(reduced.shape) < 2 or reduced.shape[0] < _FEWEST_ROWS:
             continue
-        if record.created.requires_grad or record.created.stack in seen or len(record.created.inputs) != 1:
+        if record.created.requires_grad or record.created.stack in seen:
             continue
         seen.add(record.created.stack)
         masked = None if _is_check(survey, reduced) else _masked(survey, record, reduced)

@@ -181,15 +181,13 @@ def _uses_only_parameters(survey: Survey, node: int, writer: int, written: _Writ
 
 
 def _is_plain(survey: Survey, record: NodeRecord) -> bool:
-    """Return whether a constant is a number, has one number in all elements, or those that a parameter had.
+    """Return whether a constant has one number in all elements, or those that a parameter had.
 
     A gradient may look the same.
     """
     nodes = survey.timeline.nodes
     if nodes.origins.gradient_of.item(nodes.place_of(record.node)):
         return False
-    if dict(record.created.attrs).get("number") is True:
-        return True
     stats = record.stats
     if stats is not None and stats.min == stats.max:
         return True

@@ -26,7 +26,6 @@ from gviz.values.number_text import number
 from gviz.values.plain_text import clipped, shown
 
 _SMOOTHING = ("add", "add_", "scatter", "scatter_", "lerp", "setitem", "setitem_", "index_put_", "where", "copy_")
-_FEWEST_CLASSES = 3
 _NEAR = 1e-4
 _MOST_BETWEEN = 12
 _ROOM = 40
@@ -43,7 +42,7 @@ def share_of_one(survey: Survey) -> Iterator[Finding | None]:
         yield None
         count = record.shape[-1]
         stats = record.stats
-        if stats is None or count < _FEWEST_CLASSES or not 0 < stats.min < 0.5 < stats.max < 1 + stats.min:
+        if stats is None or not stats.min < 0.5 < stats.max < 1 + stats.min:
             continue
         if not any(abs(stats.min * each - 1) < _NEAR for each in (count, count - 1)):
             continue

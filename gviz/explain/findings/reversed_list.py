@@ -1,7 +1,7 @@
 """A list that is reversed each time that a loop appends to it: its elements end up in neither order.
 
 Idea. Returns are often computed from the last reward to the first, appended to a list, and reversed at the end. If the
-line that reverses is in the loop, each second element is at the other end: 1, 2, 3, 4, 5 becomes 5, 3, 1, 2, 4. The
+line that reverses is in the loop, every second element is at the other end: 1, 2, 3, 4, 5 becomes 5, 3, 1, 2, 4. The
 program's text shows such a loop. That a tensor was made from the list shows that its order matters.
 
 Example. ``for r in reversed(rewards): R = r + gamma * R; returns.append(R); returns.reverse()``.
@@ -114,7 +114,7 @@ def _reversals(text: ProgramText) -> Iterator[_Reversal]:
                 reversals[around, name].append(one)
     for (outer, name), statements in reversals.items():
         one = statements[0]
-        if len(statements) > 1 or one.around[-1] is not outer or not isinstance(outer, ast.For | ast.While):
+        if len(statements) > 1 or not isinstance(outer, ast.For | ast.While):
             continue
         loop: ast.For | ast.While = outer
         if one.node not in loop.body or _leaves(one) or (isinstance(loop, ast.For) and binds_name(loop.target, name)):
@@ -130,7 +130,7 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def _leaves(one: Statement) -> bool:
-    """Return whether the loop ends after a statement, or goes on to its next turn."""
+    """Return whether a loop ends after a statement of it."""
     after = one.block[one.block.index(one.node) :] if isinstance(one.node, ast.stmt) else []
     return any(isinstance(other, ast.Break | ast.Return | ast.Raise) for other in after)
 
@@ -208,7 +208,7 @@ _SHORTENING = ("pop", "popleft", "clear", "remove", "sort", "extend", "append", 
 
 
 def _changes(one: Statement, place: str) -> bool:
-    """Return whether a statement assigns a list, deletes of it or changes it by a method."""
+    """Return whether a statement assigns a list, deletes elements or changes it by a method."""
     if place in places_set(one.node) or isinstance(one.node, ast.Delete | ast.Global):
         return True
     if isinstance(one.node, ast.For) and binds_name(one.node.target, place):

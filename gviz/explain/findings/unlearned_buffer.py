@@ -7,8 +7,7 @@ token. Or it is the mean or the logarithm of the scale of a sample, ``mu + log_s
 Example. ``self.register_buffer("slots_mu", nn.init.xavier_uniform_(torch.zeros(1, 1, d)))``.
 
 Limits. A buffer that anything writes to later, such as a running mean, is left out, and so is one with a single number
-in all elements. Random projections and random features multiply by a buffer or take a sine; they are
-fixed on purpose.
+in all elements. Random projections and random features multiply by a buffer or take a sine; they are fixed on purpose.
 """
 
 from __future__ import annotations
@@ -41,15 +40,12 @@ from gviz.values.plain_text import file_line, shown
 
 def unlearned_buffers(survey: Survey) -> Iterator[Finding | None]:
     """Yield the buffers of a trained model that are used as only parameters are, and that nothing has written to."""
-    timeline = survey.timeline
-    if not survey.optimized:
-        return
     buffers = _buffers(survey)
     for buffer in buffers.values():
         yield None
         used = _use_in_sample(survey, buffer, buffers) or _use_of_initialized(survey, buffer)
         if used is not None and _module_of(survey, used.by) in _trained_modules(survey):
-            yield _finding(timeline, buffer, used)
+            yield _finding(survey.timeline, buffer, used)
 
 
 @dataclass(frozen=True, slots=True)
