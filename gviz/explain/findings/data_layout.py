@@ -12,9 +12,7 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Change, Edit, imported_modules, rewritten, with_batch_first
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import ACTIVATIONS, CLASS_LOSSES, ELEMENTWISE, LISTS, LOSSES, RESHAPING, SOFTMAXES
-from gviz.explain.program_text import (
-    ProgramText,
-)
+from gviz.explain.program_text import ProgramText
 from gviz.explain.survey import NodeRecord, Survey, dimensions_named
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

@@ -8,10 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from gviz.events import (
-    OptimizerStarted,
-    OptimizerStepped,
-)
+from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.events.optimizer_options import options_in
 from gviz.explain.display_names import label, titled
 from gviz.explain.edit import Edit, node_replaced, with_keyword

@@ -27,12 +27,7 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import DROPOUTS, RESHAPING
-from gviz.explain.program_text import (
-    ProgramText,
-    Statement,
-    called_name,
-    statement_at,
-)
+from gviz.explain.program_text import ProgramText, Statement, called_name, statement_at
 from gviz.explain.source_frames import innermost
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
