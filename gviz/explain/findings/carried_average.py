@@ -98,7 +98,7 @@ def _factor(survey: Survey, record: NodeRecord) -> float | None:
 
 def _start(survey: Survey, old: NodeRecord, passes: int) -> list[_Addition] | None:
     """Return a new sum that begins with zeros or with a multiple; None for any other start."""
-    stats = old.value.statistics() if old.value is not None else None
+    stats = old.stats
     if stats is not None and old.value is not None and stats.zero == old.value.size:
         return []
     factor = _factor(survey, old)

@@ -63,13 +63,13 @@ def flat_hinge(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _is_zero(record: NodeRecord) -> bool:
-    stats = record.value.statistics() if record.value is not None else None
+    stats = record.stats
     return stats is not None and record.value is not None and stats.zero == record.value.size
 
 
 def _all_huge(record: NodeRecord) -> bool:
     """Return whether all elements of a tensor are infinite, or one number of the size of a mask."""
-    stats = record.value.statistics() if record.value is not None else None
+    stats = record.stats
     if stats is None or record.value is None:
         return False
     is_one = not stats.inf and abs(stats.max) >= _HUGE and stats.max - stats.min <= _SAME * abs(stats.max)
@@ -77,7 +77,7 @@ def _all_huge(record: NodeRecord) -> bool:
 
 
 def _has_huge(record: NodeRecord) -> bool:
-    stats = record.value.statistics() if record.value is not None else None
+    stats = record.stats
     return stats is not None and (stats.inf > 0 or max(abs(stats.min), abs(stats.max)) >= _HUGE)
 
 
@@ -121,7 +121,7 @@ def _holds_huge(survey: Survey, source: NodeRecord, user: NodeRecord) -> bool:
 def _finding(survey: Survey, records: list[NodeRecord], picked: _Picked) -> Finding:
     timeline, hinge, extreme, origin = survey.timeline, records[0], picked.extreme, picked.origin
     text = titled("{} is 0 in every pass: a mask has the wrong sign", label(timeline, hinge.node))
-    stats = extreme.value.statistics() if extreme.value is not None else None
+    stats = extreme.stats
     what = "infinite" if stats is not None and stats.inf else number(stats.max) if stats is not None else "huge"
     means = f"{label_at(timeline, extreme.node)} picks the mask in every row and is {what}, so the hinge is off"
     part = Finding("mask", means, extreme.seq, extreme.node, at=survey.at(extreme))

@@ -144,7 +144,7 @@ def _is_mask(record: NodeRecord) -> bool:
 
 
 def _is_zero(record: NodeRecord) -> bool:
-    stats = record.value.statistics() if record.value is not None else None
+    stats = record.stats
     return stats is not None and stats.min == stats.max == 0
 
 

@@ -88,7 +88,7 @@ def _open_keys(survey: Survey, record: NodeRecord, lengths: set[int]) -> NodeRec
         is_plain = is_plain and (scores.op in SAME_NUMBERS or is_scaled)
         scores = tracked[0] if tracked else None
     operands = list(survey.sources(scores)) if scores is not None else []
-    stats = record.value.statistics() if record.value is not None else None
+    stats = record.stats
     hides_nothing = stats is not None and not stats.zero and not stats.nan and stats.min > _VISIBLE
     return operands[1] if len(operands) == 2 and (hides_nothing if stats is not None else is_plain) else None
 

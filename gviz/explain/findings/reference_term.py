@@ -44,7 +44,7 @@ def constant_reference(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _is_log_probability(record: NodeRecord) -> bool:
-    stats = record.value.statistics() if record.value is not None else None
+    stats = record.stats
     return stats is not None and not stats.nan and stats.max <= 0 and stats.min < stats.max
 
 

@@ -211,7 +211,7 @@ def repeated_correction(survey: Survey) -> Iterator[Finding | None]:
 
 def _is_given(first: NodeRecord) -> bool:
     """Return whether the start of a sum has numbers other than zero."""
-    stats = first.value.statistics() if first.value is not None else None
+    stats = first.stats
     return stats is not None and first.value is not None and stats.zero < first.value.size
 
 
