@@ -50,6 +50,13 @@ INCLUSIVE = {
     "a cumulative sum": (
         program("s = density * steps\nT = torch.exp(-torch.cumsum(s, dim=-1))  #!\nw = (1 - torch.exp(-s)) * T"),
         "(torch.cumsum(s, dim=-1) - s)"),
+    "in the first dimension": (program(f"{ALPHA}\nw = alpha * torch.cumprod(1 - alpha, dim=0)  #!"), ""),
+    "a sum in the first dimension": (
+        program("s = density * steps\nT = torch.exp(-s.cumsum(0))  #!\nw = (1 - torch.exp(-s)) * T"),
+        "(s.cumsum(0) - s)"),
+    "computed twice": (
+        program("T = torch.cumprod(torch.exp(-density * 0.1), -1)  #!\nw = (1 - torch.exp(-density * 0.1)) * T"),
+        "value=1.0"),
 }  # fmt: skip
 EXCLUSIVE = {
     "a 1 in front": program(
@@ -65,9 +72,29 @@ EXCLUSIVE = {
         f"{ALPHA}\nT = torch.cumprod(1 - alpha, -1)\nw = alpha * T / (1 - alpha).clamp_min(1e-6)"),
     "of another tensor": program(
         f"{ALPHA}\nkeep = torch.sigmoid(raw[..., 0])\nw = alpha * torch.cumprod(1 - keep, -1)"),
+    "another tensor of the same function": program(
+        "v, u = torch.sigmoid(raw[..., 3]), torch.sigmoid(raw[..., 0])\nw = v * torch.cumprod(1 - u, -1)"),
+    "another function of the same tensor": program(
+        "w = torch.sigmoid(density) * torch.cumprod(1 - torch.tanh(density), -1)"),
+    "another step": program(
+        "T = torch.cumprod(torch.exp(-density * 0.2), -1)\nw = (1 - torch.exp(-density * 0.1)) * T"),
+    "only a part of it": program(f"{ALPHA}\nw = alpha * torch.cumprod(1 - 0.5 * alpha, -1)"),
+    "more than the whole": program(f"{ALPHA}\nw = (1 + alpha) * torch.cumprod(1 - alpha, -1)"),
+    "one of two events": program(
+        "p, q = 0.5 * torch.sigmoid(raw[..., 3]), 0.5 * torch.sigmoid(raw[..., 0])\n"
+        "w = p * torch.cumprod(1 - (p + q), -1)"),
     "not the complement": program(f"{ALPHA}\nw = alpha * torch.cumprod(alpha, -1)"),
     "a sum without itself": program(
         "s = density * steps\nT = torch.exp(-(torch.cumsum(s, -1) - s))\nw = (1 - torch.exp(-s)) * T"),
+    "the density of a survival": program("s = density * steps\nw = s * torch.exp(-torch.cumsum(s, -1))"),
+    "what is left after it": program("s = density * steps\nw = torch.exp(-s) * torch.exp(-torch.cumsum(s, -1))"),
+    "another complement than that of a sum": program(
+        "s = density * steps\nw = (1 - torch.sigmoid(s)) * torch.exp(-torch.cumsum(s, -1))"),
+    "the complement of another sum": program(
+        "s, other = density * steps, F.softplus(raw[..., 0])\n"
+        "w = (1 - torch.exp(-other)) * torch.exp(-torch.cumsum(s, -1))"),
+    "a faster decay": program(
+        "s = density * steps\nw = (1 - torch.exp(-2 * s)) * torch.exp(-torch.cumsum(s, -1))"),
     "a survival that is no weight": program(f"{ALPHA}\nw = torch.cumprod(1 - alpha, -1)"),
 }  # fmt: skip
 

@@ -39,15 +39,14 @@ def inclusive_product(survey: Survey) -> Iterator[Finding | None]:
     """Yield cumulative products that are multiplied by the complement of what they multiply: each line once."""
     seen = set[int]()
     for record in survey.ops("cumprod", "cumsum"):
-        if record.created.stack in seen or not record.created.requires_grad or 1 in record.shape[-1:]:
+        if record.created.stack in seen or not record.created.requires_grad:
             continue
         yield None
         source = next(survey.sources(record), None)
-        if source is None or source.shape != record.shape:
-            continue
         whole = record if record.op == "cumprod" else _decaying(survey, record)
-        factors = _factors(survey, whole) if whole is not None else []
-        for other in factors:
+        if source is None or whole is None:
+            continue
+        for other in _factors(survey, whole):
             if _is_complement(survey, record, source, other):
                 seen.add(record.created.stack)
                 yield _finding(survey, record, other)
@@ -79,7 +78,7 @@ def _factors(survey: Survey, product: NodeRecord) -> list[NodeRecord]:
                 continue
             behind.add(node)
             waiting.append(user)
-            others = [_unshaped(survey, one) for one in survey.sources(user) if one.node not in behind]
+            others = [_unshaped(survey, one) for one in survey.sources(user)]
             inner = [one for other in others if other.op == "mul" for one in survey.sources(other)]
             found += [*others, *(_unshaped(survey, one) for one in inner)]
     return found
@@ -93,12 +92,10 @@ def _unshaped(survey: Survey, record: NodeRecord) -> NodeRecord:
 
 def _is_complement(survey: Survey, total: NodeRecord, source: NodeRecord, other: NodeRecord) -> bool:
     """Return whether a factor is 1 minus what is multiplied, or ``1 - exp(-s)`` of the ``s`` that is added up."""
-    if not other.created.requires_grad or other.shape != total.shape:
-        return False
     one, two = _linear(survey, source), _linear(survey, other)
     if total.op == "cumprod":
         is_one = abs(one.constant + two.constant - 1) < _NEAR_ONE and abs(one.factor + two.factor) < _NEAR_ONE
-        return is_one and one.factor != 0 and _are_same(survey, one.base, two.base)
+        return is_one and _are_same(survey, one.base, two.base)
     if two.base.op != "exp" or (two.factor, two.constant) != (-1.0, 1.0):
         return False
     exponent = next((_linear(survey, each) for each in survey.sources(two.base)), None)
@@ -113,10 +110,10 @@ def _linear(survey: Survey, record: NodeRecord) -> _Linear:
     for _ in range(_MOST_STEPS):
         sources = list(survey.sources(record))
         tracked = [one for one in sources if one.created.requires_grad]
-        numbers = [one.number for one in sources if not one.created.requires_grad]
-        if len(tracked) != 1 or tracked[0].shape != record.shape or len(sources) > 2 or None in numbers:
+        value = next((one.number for one in sources if not one.created.requires_grad), 0.0)
+        if len(tracked) != 1 or value is None:
             break
-        value, is_first = next((one for one in numbers if one is not None), 0.0), sources[0] is tracked[0]
+        is_first = sources[0] is tracked[0]
         match record.op, len(sources):
             case "add", 2:
                 constant += factor * value
