@@ -45,6 +45,9 @@ FLAT = {
         program("neg = dist.masked_fill(eye.bool(), math.inf).amax(1)  #!\n"
                 "hinge = torch.clamp(pos - neg + 0.2, min=0)"),
         "-math.inf"),
+    "plus infinity by name": (
+        program("neg = dist.masked_fill(eye.bool(), float('inf')).amax(1)  #!\nhinge = F.relu(pos - neg + 0.5)"),
+        ", -float('inf')"),
     "the least": (
         program("near = sim.masked_fill(eye.bool(), float('-inf'))  #!\n"
                 "hinge = torch.relu(near.min(dim=1)[0] - sim.diagonal() + 0.2)"), "float('inf')"),
@@ -60,6 +63,10 @@ RIGHT = {
     "the nearest": program("neg = dist.masked_fill(eye.bool(), math.inf).amin(1)\nhinge = F.relu(pos - neg + 0.2)"),
     "a hinge that is met": program("neg = dist.masked_fill(eye.bool(), -math.inf).amax(1)\n"
                                    "hinge = F.relu(pos - neg - 2.5)"),
+    "a hinge that is huge": program(
+        "neg = dist.masked_fill(eye.bool(), 1e6).amax(1)\nhinge = F.relu(neg - pos + 0.2)"),
+    "infinite distances without a mask": program("neg = (1 / (1 - eye)).mul(dist).amax(1)\n"
+                                                 "hinge = F.relu(pos - neg + 0.2)"),
     "large distances": program("neg = (1e6 * (1 + dist)).amax(1)\nhinge = F.relu(pos - neg)"),
     "all of them hidden": program(
         "neg = dist.masked_fill(eye < 2, math.inf).amin(1)\nhinge = F.relu(pos - neg + 0.2)"),

@@ -24,6 +24,7 @@ from gviz.explain.survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
+from gviz.values.value import Value
 
 _HINGES = (*sorted(ZERO_GRADIENT_REGIONS | CLAMPS), "max", "margin_ranking_loss", "triplet_margin_loss")
 _EXTREMES = frozenset({"max", "min", "amax", "amin", "topk", "sort", "aminmax"})
@@ -51,20 +52,19 @@ def flat_hinge(survey: Survey) -> Iterator[Finding | None]:
     """Yield hinges that are 0 everywhere in every pass, and what wrote the infinity that they get: each line once."""
     lines: defaultdict[int, list[NodeRecord]] = defaultdict(list)
     for record in survey.ops(*_HINGES):
-        if record.created.requires_grad and record.value is not None and not record.created.during[0]:
+        if record.created.requires_grad:
             lines[record.created.stack].append(record)
     for records in lines.values():
         yield None
-        if not all(_is_zero(record) for record in records) or (records[0].op in _EXTREMES and not records[0].shape):
+        if not all(map(_is_zero, records)):
             continue
-        picked = [_picked(survey, record) for record in (records[0], records[-1])]
-        if picked[0] is not None and picked[1] is not None:
-            yield _finding(survey, records, picked[0])
+        first, last = (_picked(survey, record) for record in (records[0], records[-1]))
+        if first is not None and last is not None:
+            yield _finding(survey, records, first)
 
 
 def _is_zero(record: NodeRecord) -> bool:
-    stats = record.stats
-    return stats is not None and record.value is not None and stats.zero == record.value.size
+    return record.value is not None and record.stats is not None and record.stats.zero == record.value.size
 
 
 def _all_huge(record: NodeRecord) -> bool:
@@ -76,8 +76,8 @@ def _all_huge(record: NodeRecord) -> bool:
     return is_one or stats.inf == record.value.size
 
 
-def _has_huge(record: NodeRecord) -> bool:
-    stats = record.stats
+def _has_huge(value: Value | None) -> bool:
+    stats = value.statistics() if value is not None else None
     return stats is not None and (stats.inf > 0 or max(abs(stats.min), abs(stats.max)) >= _HUGE)
 
 
@@ -107,22 +107,14 @@ def _origin(survey: Survey, record: NodeRecord) -> NodeRecord | None:
 
 def _holds_huge(survey: Survey, source: NodeRecord, user: NodeRecord) -> bool:
     """Return whether a tensor had the infinity when it was used, from its operation or a later write in place."""
-    if _has_huge(source):
-        return True
-    value = survey.timeline.memory_value(source.node, 0, user.seq - 1)
-    stats = value.statistics() if value is not None else None
-    return (
-        user.op not in ("fill", "masked_fill")
-        and stats is not None
-        and (stats.inf > 0 or max(abs(stats.min), abs(stats.max)) >= _HUGE)
-    )
+    return _has_huge(source.value) or _has_huge(survey.timeline.memory_value(source.node, 0, user.seq - 1))
 
 
 def _finding(survey: Survey, records: list[NodeRecord], picked: _Picked) -> Finding:
     timeline, hinge, extreme, origin = survey.timeline, records[0], picked.extreme, picked.origin
     text = titled("{} is 0 in every pass: a mask has the wrong sign", label(timeline, hinge.node))
     stats = extreme.stats
-    what = "infinite" if stats is not None and stats.inf else number(stats.max) if stats is not None else "huge"
+    what = number(stats.max) if stats is not None and not stats.inf else "infinite"
     means = f"{label_at(timeline, extreme.node)} picks the mask in every row and is {what}, so the hinge is off"
     part = Finding("mask", means, extreme.seq, extreme.node, at=survey.at(extreme))
     at = survey.at(origin)
