@@ -48,6 +48,12 @@ IGNORED = {
     "a masked sum": program(
         "mask = (torch.arange(16) < 12).float()\nd = new - reference  #!\n"
         "loss = policy_loss + 0.1 * (d * mask).sum() / mask.sum()"),
+    "with a number that is only shown": program(
+        "d = new - reference  #!\nshown = d.detach().exp().mean()\nloss = policy_loss + 0.1 * d.reshape(4, 4).mean()"),
+    "normalized by hand": program(
+        "z, w = policy(x), ref(x)\nlogp = (z - z.logsumexp(-1, keepdim=True)).gather(-1, actions[:, None])\n"
+        "logq = (w - w.logsumexp(-1, keepdim=True)).gather(-1, actions[:, None])\n"
+        "loss = policy_loss + 0.1 * (logp - logq).mean()  #!"),
     "without a function": program(
         "logp = policy(x).log_softmax(dim=1)[torch.arange(16), actions]\n"
         "logq = ref(x).log_softmax(dim=1)[torch.arange(16), actions]\n"
@@ -58,6 +64,22 @@ USED = {
         "d = new - reference\nloss = policy_loss + 0.2 * (torch.expm1(-d) + d).mean()"),
     "a better estimate of two differences": program(
         "loss = policy_loss + 0.2 * (torch.exp(reference - new) - (reference - new) - 1).mean()"),
+    "a better estimate with its own difference": program(
+        "loss = policy_loss + 0.2 * (torch.exp(reference - new) - 1 + (new - reference)).mean()"),
+    "a difference that is also squared": program(
+        "d = new - reference\nloss = policy_loss + 0.1 * d.mean() + 0.1 * (new - reference).pow(2).mean()"),
+    "the same model before the step": program("loss = policy_loss + 0.1 * (new - before).mean()"),
+    "losses, which have the other sign": program(
+        "one = F.cross_entropy(policy(x), actions, reduction='none')\n"
+        "other = F.cross_entropy(ref(x), actions, reduction='none')\nloss = (one - other).mean()"),
+    "scores below zero that are no log-probabilities": program(
+        "loss = policy_loss + 0.1 * (-policy(x).pow(2).sum(-1) - -ref(x).pow(2).sum(-1)).mean()"),
+    "all actions, without a choice": program(
+        "loss = policy_loss + 0.1 * (F.log_softmax(policy(x), -1) - F.log_softmax(ref(x), -1)).mean()"),
+    "weights of both signs": program("loss = policy_loss + (advantage * (new - reference)).mean()"),
+    "a weight that learns": program(
+        "loss = policy_loss + (policy[0].bias.mean().exp() * (new - reference)).mean()"),
+    "subtracted from the loss": program("d = new - reference\nloss = policy_loss - 0.1 * d.mean()"),
     "a square": program("loss = policy_loss + 0.1 * (new - reference).pow(2).mean()"),
     "the ratio of a preference": program("loss = -F.logsigmoid(0.1 * (new - reference)).mean()"),
     "the likelihood": program("loss = -(new - reference).mean()"),

@@ -16,13 +16,12 @@ from collections.abc import Iterator
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
-from gviz.explain.operation_sets import LISTS, RESHAPING, SAME_NUMBERS
+from gviz.explain.operation_sets import LISTS, SAME_NUMBERS
 from gviz.explain.survey import NodeRecord, Survey
 
 _NORMALIZING = frozenset({"log_softmax", "logsumexp", "_log_softmax"})
 _CHOOSING = frozenset({"gather", "getitem", "index", "take_along_dim", "nll_loss"})
-_MOST_STEPS, _MOST_NODES = 8, 5_000
-_MOST_USERS = 200
+_MOST_STEPS, _MOST_NODES, _MOST_USERS = 8, 5_000, 200
 
 
 def constant_reference(survey: Survey) -> Iterator[Finding | None]:
@@ -39,13 +38,13 @@ def constant_reference(survey: Survey) -> Iterator[Finding | None]:
             continue
         yield None
         seen.add(record.created.stack)
-        if _are_of_two_models(survey, one, other) and _is_only_added(survey, record, one, other, roots):
+        if _are_of_two_models(survey, one, other) and _is_only_added(survey, one, other, roots):
             yield _finding(survey, record, one, other)
 
 
 def _is_log_probability(record: NodeRecord) -> bool:
     stats = record.stats
-    return stats is not None and not stats.nan and stats.max <= 0 and stats.min < stats.max
+    return stats is not None and not stats.nan and stats.max <= 0
 
 
 def _chain(survey: Survey, record: NodeRecord) -> list[str]:
@@ -58,10 +57,9 @@ def _chain(survey: Survey, record: NodeRecord) -> list[str]:
         if record.op in _NORMALIZING:
             return found if is_chosen else []
         sources = list(survey.sources(record))
-        normalized = [one for one in sources if one.op in _NORMALIZING]
-        if not sources or record.created.kind != "op":
+        if not sources:
             break
-        record = (normalized or sources)[0]
+        record = next((one for one in sources if one.op in _NORMALIZING), sources[0])
     return []
 
 
@@ -73,9 +71,8 @@ def _are_alike(survey: Survey, one: NodeRecord, other: NodeRecord) -> bool:
 
 def _are_of_two_models(survey: Survey, one: NodeRecord, other: NodeRecord) -> bool:
     """Return whether two results come from parameters of their own."""
-    owned = [_weights(survey, one), _weights(survey, other)]
-    trained = {node for node in owned[0] if survey.nodes[node].created.requires_grad}
-    return bool(trained and owned[1] - owned[0]) and not trained & owned[1]
+    trained = {node for node in _weights(survey, one) if survey.nodes[node].created.requires_grad}
+    return not trained & _weights(survey, other)
 
 
 def _weights(survey: Survey, record: NodeRecord) -> set[int]:
@@ -86,26 +83,21 @@ def _weights(survey: Survey, record: NodeRecord) -> set[int]:
         if one.created.kind != "op":
             found.add(one.node)
         for source in survey.sources(one):
-            is_real = source.value is not None and source.value.size > 1 and "float" in source.value.dtype
+            is_real = source.value is not None and "float" in source.value.dtype
             if is_real and source.node not in seen:
                 seen.add(source.node)
                 waiting.append(source)
     return found
 
 
-def _is_only_added(survey: Survey, record: NodeRecord, one: NodeRecord, other: NodeRecord, roots: set[int]) -> bool:
-    """Return whether a difference reaches the loss by sums and positive multiples only.
+def _is_only_added(survey: Survey, one: NodeRecord, other: NodeRecord, roots: set[int]) -> bool:
+    """Return whether the difference of two tensors reaches the loss by sums and positive multiples only.
 
-    So must any other difference of the same two, of which a better estimate uses the exponential.
+    So must any other difference of the same two: a better estimate uses its exponential.
     """
     pair = {survey.unwrapped(one).node, survey.unwrapped(other).node}
-    starts = [record.node]
-    for node in survey.timeline.nodes.users(one.node):
-        user = survey.nodes.get(node)
-        if user is None or user.op != "sub" or node == record.node:
-            continue
-        if {survey.unwrapped(each).node for each in survey.sources(user)} == pair:
-            starts.append(node)
+    users = (survey.nodes[node] for node in survey.timeline.nodes.users(one.node) if node in survey.nodes)
+    starts = [user.node for user in users if {survey.unwrapped(each).node for each in survey.sources(user)} == pair]
     waiting, seen, is_in_loss = [(start, 1.0) for start in starts], set(starts), False
     while waiting:
         node, sign = waiting.pop()
@@ -128,7 +120,7 @@ def _is_only_added(survey: Survey, record: NodeRecord, one: NodeRecord, other: N
 def _factor(survey: Survey, user: NodeRecord, node: int) -> float | None:
     """Return the sign with which a sum or a multiple takes a tensor; None for any other operation."""
     sources = list(survey.sources(user))
-    if user.op in ("add", "sum", "mean", "clone", *RESHAPING, *LISTS) or user.op in SAME_NUMBERS:
+    if user.op in ("add", "sum", "mean", *LISTS, *SAME_NUMBERS):
         return 1.0
     if user.op == "neg":
         return -1.0
@@ -136,12 +128,9 @@ def _factor(survey: Survey, user: NodeRecord, node: int) -> float | None:
         is_first = sources[0].node == node
         return 1.0 if is_first == (user.op == "sub") else -1.0
     others = [one for one in sources if one.node != node]
-    if user.op in ("mul", "div") and not any(one.created.requires_grad for one in others):
-        number = dict(user.created.attrs).get("other", 1.0)
-        stats = [one.value.statistics() for one in others if one.value is not None]
-        if isinstance(number, int | float) and all(one is not None and one.min >= 0 for one in stats):
-            return 1.0 if number > 0 else None
-    return None
+    is_multiple = user.op in ("mul", "div") and len(others) == 1 and not others[0].created.requires_grad
+    stats = others[0].stats if is_multiple else None
+    return 1.0 if stats is not None and stats.min >= 0 else None
 
 
 def _finding(survey: Survey, record: NodeRecord, one: NodeRecord, other: NodeRecord) -> Finding:
