@@ -54,6 +54,11 @@ INCLUSIVE = {
     "a sum in the first dimension": (
         program("s = density * steps\nT = torch.exp(-s.cumsum(0))  #!\nw = (1 - torch.exp(-s)) * T"),
         "(s.cumsum(0) - s)"),
+    "normalized weights": (
+        program(f"{ALPHA}\nw = alpha * torch.cumprod(1 - alpha, -1)  #!\nw = w / (w.sum(-1, keepdim=True) + 1e-6)"),
+        "value=1.0"),
+    "divided by": (
+        program(f"{ALPHA}\nT = torch.cumprod(1 - alpha, -1)  #!\nw = alpha * T + 0.1 * z / (1 + T)"), "value=1.0"),
     "computed twice": (
         program("T = torch.cumprod(torch.exp(-density * 0.1), -1)  #!\nw = (1 - torch.exp(-density * 0.1)) * T"),
         "value=1.0"),
@@ -78,7 +83,8 @@ EXCLUSIVE = {
         "w = torch.sigmoid(density) * torch.cumprod(1 - torch.tanh(density), -1)"),
     "another step": program(
         "T = torch.cumprod(torch.exp(-density * 0.2), -1)\nw = (1 - torch.exp(-density * 0.1)) * T"),
-    "only a part of it": program(f"{ALPHA}\nw = alpha * torch.cumprod(1 - 0.5 * alpha, -1)"),
+    "only a part of it": program(
+        "v = torch.sigmoid(raw[..., 3])\nw = v * torch.cumprod(1 - 0.5 * v, -1)"),
     "more than the whole": program(f"{ALPHA}\nw = (1 + alpha) * torch.cumprod(1 - alpha, -1)"),
     "one of two events": program(
         "p, q = 0.5 * torch.sigmoid(raw[..., 3]), 0.5 * torch.sigmoid(raw[..., 0])\n"

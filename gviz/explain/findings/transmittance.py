@@ -10,7 +10,7 @@ Limits. Both factors must be computed from the same tensor, without a shift by `
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from gviz.explain.display_names import label, label_at, titled
@@ -72,7 +72,7 @@ def _factors(survey: Survey, product: NodeRecord) -> list[NodeRecord]:
     while waiting and len(behind) < _MOST_USERS:
         for node in survey.timeline.nodes.users(waiting.pop(0).node):
             user = survey.nodes.get(node)
-            if user is not None and user.op == "div" and next(survey.sources(user), user).node in behind:
+            if user is not None and user.op == "div" and _is_divided(survey, user, behind):
                 return []  # h * S / (1 - h): the program takes the factor out again
             if user is None or node in behind or user.op not in ("mul", *RESHAPING):
                 continue
@@ -82,6 +82,12 @@ def _factors(survey: Survey, product: NodeRecord) -> list[NodeRecord]:
             inner = [one for other in others if other.op == "mul" for one in survey.sources(other)]
             found += [*others, *(_unshaped(survey, one) for one in inner)]
     return found
+
+
+def _is_divided(survey: Survey, quotient: NodeRecord, products: Collection[int]) -> bool:
+    """Return whether a quotient divides each element of a product by a number of its own, unlike a normalization."""
+    sources = list(survey.sources(quotient))
+    return len(sources) == 2 and sources[0].node in products and sources[1].shape == sources[0].shape
 
 
 def _unshaped(survey: Survey, record: NodeRecord) -> NodeRecord:
