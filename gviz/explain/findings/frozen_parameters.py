@@ -139,25 +139,23 @@ def _decayed_finding(timeline: Timeline, effect: HookEffect, lost: int, step: in
 
 # Elements that the program has set to zero, with masked gradients, and that the momentum of the optimizer moves again
 
-_FEWEST_PRUNED = 2
-
 _MOST_MASKED = 1.1
 """The most zeros of a masked gradient, as a multiple of the pruned weights: others may be zero by themselves."""
 
 
 @dataclass(slots=True)
 class _Pruned:
-    """A parameter of which the program has set elements to zero, by event `seq`; `zeros` are all its zeros then.
+    """A parameter after event `seq`, in which the program set elements to zero; `zeros` counts all its zeros then.
 
-    `masked` is the event that set at least as many elements of its gradient to zero, since the last step; 0 if none
-    did. `moved` is the last step after which fewer weights are zero; 0 if the program has set them to zero again.
+    `gradient_zeros` counts those of the gradient that backward gave it. `masked` is the event that set at least as many
+    elements of the gradient to zero as are pruned, since the last step; 0 without one. `moves` are pairs of such an
+    event and the step after which fewer weights were zero; empty if the program has set them to zero again.
     """
 
     zeros: int
     seq: int
     gradient_zeros: int = 0
     masked: int = 0
-    moved: int = 0
     moves: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -180,7 +178,6 @@ def pruned_moved(survey: Survey) -> Iterator[Finding | None]:
                 for node in pruned.keys() & set(stepped):
                     one = pruned[node]
                     if one.masked and zeros[node] < one.zeros:
-                        one.moved = seq
                         one.moves.append((one.masked, seq))
                     one.masked = 0
             case StorageWritten(storage=storage, value=value) if storage in owners:
@@ -198,7 +195,7 @@ def pruned_moved(survey: Survey) -> Iterator[Finding | None]:
             case HookRan(node=node, value=value) if node in pruned:
                 one, count = pruned[node], _zeros_of(value)
                 one.masked = seq if one.zeros <= count <= _MOST_MASKED * one.zeros else one.masked
-    found = {node: one for node, one in pruned.items() if len(one.moves) >= _FEWEST_PRUNED and one.moved}
+    found = {node: one for node, one in pruned.items() if len(one.moves) >= _FEWEST_MOVES}
     if found:
         yield _pruned_finding(survey, found, zeros)
 
@@ -215,9 +212,8 @@ def _note_write(
     before, zeros[node] = zeros.get(node, 0), _zeros_of(value)
     if is_step:
         return
-    if node in pruned and zeros[node] >= pruned[node].zeros and pruned[node].moved:
-        pruned[node].moved = 0  # masked again after the step
-        pruned[node].moves.clear()
+    if node in pruned and zeros[node] >= pruned[node].zeros and pruned[node].moves:
+        pruned[node].moves.clear()  # masked again after the step
     elif before < zeros[node] < value.size:
         pruned[node] = _Pruned(zeros[node], seq)
     elif node in pruned and zeros[node] < pruned[node].zeros:
