@@ -217,9 +217,8 @@ def _is_given(first: NodeRecord) -> bool:
 
 def _are_apart(survey: Survey, records: list[NodeRecord]) -> bool:
     """Return whether each turn uses its sum, and gives nothing to the next turn but the sum and terms of a loss."""
-    users, ends = survey.timeline.nodes.users, [record.seq for record in records[1:]]
-    sums = {record.node for record in records}
-    for record, end in zip(records, ends, strict=False):
+    users, sums = survey.timeline.nodes.users, {record.node for record in records}
+    for record, following in pairwise(records):
         waiting, seen = [node for node in users(record.node) if node not in sums], set[int]()
         if not waiting:
             return False
@@ -228,7 +227,7 @@ def _are_apart(survey: Survey, records: list[NodeRecord]) -> bool:
             if node in seen or node not in survey.nodes:
                 continue
             seen.add(node)
-            later = [user for user in users(node) if user in survey.nodes and survey.nodes[user].seq > end]
+            later = [user for user in users(node) if user in survey.nodes and survey.nodes[user].seq > following.seq]
             if later and (len(later) > 1 or survey.nodes[later[0]].op not in ("add", "sub", "rsub", "stack", "cat")):
                 return False
             waiting += [user for user in users(node) if user not in later]
