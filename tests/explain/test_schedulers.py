@@ -86,6 +86,12 @@ CONTINUED = {
     "the state of the scheduler": resumed(
         f"{LOAD}\n    sched = LambdaLR(opt, {FACTOR})\n    if ckpt:\n        sched.load_state_dict(ckpt['sched'])\n"
         "        for group, rate in zip(opt.param_groups, sched.get_last_lr()):\n            group['lr'] = rate"),
+    "the state of the scheduler only": resumed(
+        f"{LOAD}\n    sched = LambdaLR(opt, {FACTOR})\n    if ckpt:\n        sched.load_state_dict(ckpt['sched'])"),
+    "another layer first": resumed(f"{LOAD}\n    sched = LambdaLR(opt, {FACTOR})", "None").replace(
+        "net, first = nn.Linear(4, 1), 0", "net, first = deep, 0").replace(
+        "SGD(net.parameters()", "SGD(list(net.parameters())[2 if end == 3 else 0:]").replace(
+        "\ndef load", "\ndeep = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))\n\ndef load"),
     "made before the state is loaded": resumed(f"sched = LambdaLR(opt, {FACTOR})\n    {LOAD}"),
     "a schedule that keeps the rate": resumed(f"{LOAD}\n    sched = StepLR(opt, 1, 0.8)"),
     "another training from the start": resumed(f"{LOAD}\n    sched = LambdaLR(opt, {FACTOR})", "None"),
@@ -141,6 +147,16 @@ OF_EACH = {
         "warm = LinearLR(opt_g, 0.1, total_iters=2)\ncosine = CosineAnnealingLR(opt_g, 6)",
         "warm.step(); cosine.step()"),
     "two factors": pair("slow = StepLR(opt_g, 3, 0.5)\nfast = StepLR(opt_g, 1, 0.9)", "slow.step(); fast.step()"),
+    "both change": pair(
+        "sched_g = StepLR(opt_g, 2, 0.5)\nsched_d = StepLR(opt_g, 2, 0.5)",
+        "sched_g.step(); sched_d.step(); opt_d.param_groups[0]['lr'] *= 0.9"),
+    "equal schedulers that no epoch steps": pair(
+        "sched_g = StepLR(opt_g, 2, 0.5)\nsched_d = StepLR(opt_g, 2, 0.5)", "pass"),
+    "for two functions": pair(
+        "def first(opt):\n    one = StepLR(opt, 2, 0.5)\n    return one\n"
+        "def second(opt):\n    two = StepLR(opt, 2, 0.5)\n    return two\nsched_g = first(opt_g)", "sched_g.step()"),
+    "a constant scheduler of another class": pair(
+        "sched_g = StepLR(opt_g, 2)\nsched_d = MultiStepLR(opt_g, [2])"),
     "one variable for two phases": pair(
         "sched = StepLR(opt_g, 2, 0.5)\nsched = StepLR(opt_g, 2, 0.5)", "sched.step()"),
 }  # fmt: skip

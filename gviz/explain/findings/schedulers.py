@@ -80,8 +80,13 @@ class _Made:
     text: ProgramText
     statement: Statement
     call: ast.Call
-    optimizer: str
+    optimizer_node: ast.expr
     target: str
+
+    @property
+    def optimizer(self) -> str:
+        """The text of the argument that is its optimizer."""
+        return ast.unparse(self.optimizer_node)
 
     @property
     def function(self) -> ast.AST | None:
@@ -94,28 +99,32 @@ class _Made:
         keywords = sorted(ast.unparse(one) for one in self.call.keywords if one.arg != "optimizer")
         return ", ".join([*map(ast.unparse, self.call.args[1:]), *keywords])
 
-    @property
-    def optimizer_node(self) -> ast.expr:
-        """The argument that is its optimizer."""
-        named = [one.value for one in self.call.keywords if one.arg == "optimizer"]
-        return [*self.call.args[:1], *named][0]
-
 
 _SCHEDULER = re.compile(r"^\w+LR$|^CosineAnnealingWarmRestarts$|^ReduceLROnPlateau$|^get_\w*schedule\w*$")
 
 
 def _made_schedulers(survey: Survey, like: Frame) -> list[_Made]:
     """Return the schedulers that the file of a frame makes."""
-    text, made = program_text(survey.timeline, like), []
-    for one in text.statements if text is not None else ():
+    text, made = program_text(survey.timeline, like), list[_Made]()
+    if text is None:
+        return made
+    for one in text.statements:
         for call in one.parts(ast.Call):
             optimizers = [*call.args[:1], *(key.value for key in call.keywords if key.arg == "optimizer")]
-            is_one = _SCHEDULER.match(called_name(call)) and optimizers
-            if text is not None and is_one and isinstance(optimizers[0], ast.Name | ast.Attribute | ast.Subscript):
+            is_place = optimizers and isinstance(optimizers[0], ast.Name | ast.Attribute | ast.Subscript)
+            if is_place and _SCHEDULER.match(called_name(call)):
                 targets = one.node.targets if isinstance(one.node, ast.Assign) else []
                 target = ast.unparse(targets[0]) if len(targets) == 1 else ""
-                made.append(_Made(text, one, call, ast.unparse(optimizers[0]), target))
+                made.append(_Made(text, one, call, optimizers[0], target))
     return made
+
+
+def _given(call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
+    """Return the arguments of a call by the name of the parameter of a function or method that gets them, as text."""
+    names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    names = names[1:] if names[:1] == ["self"] else names
+    given = dict(zip(names, map(ast.unparse, call.args), strict=False))
+    return given | {key.arg: ast.unparse(key.value) for key in call.keywords if key.arg}
 
 
 # A scheduler that is made after the state of its optimizer was loaded
@@ -128,9 +137,10 @@ def restarted_schedule(survey: Survey) -> Iterator[Finding | None]:
         for earlier in reversed(trainings[:at]):
             yield None
             is_next = later.kind == earlier.kind and later.seqs[0] > earlier.seqs[-1]
-            if not is_next or later.rates[0] != earlier.rates[0] or later.rates[0] == earlier.rates[-1]:
+            starts_again = later.rates[0] == earlier.rates[0] != earlier.rates[-1]
+            if not is_next or not starts_again or later.parameters & earlier.parameters:
                 continue
-            if later.parameters & earlier.parameters or not _goes_on(survey, earlier, later):
+            if not _goes_on(survey, earlier, later):
                 continue
             files = {frame.path: frame for frame in timeline.stack(later.stack)}.values()
             for one, like in ((made, frame) for frame in files for made in _made_schedulers(survey, frame)):
@@ -175,10 +185,7 @@ def _loads_of(text: ProgramText, one: Statement) -> Iterator[tuple[str, int]]:
             yield ast.unparse(call.func.value), one.first
         for other in text.statements:
             if isinstance(other.node, FUNCTION_NODES) and other.node.name == called_name(call):
-                names = [arg.arg for arg in other.node.args.args]
-                names = names[1:] if names[:1] == ["self"] else names
-                given = dict(zip(names, map(ast.unparse, call.args), strict=False))
-                given |= {key.arg: ast.unparse(key.value) for key in call.keywords if key.arg}
+                given = _given(call, other.node)
                 for part in ast.walk(other.node):
                     match part:
                         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="load_state_dict")):
@@ -223,9 +230,9 @@ def doubled_schedule(survey: Survey) -> Iterator[Finding | None]:
 
     Schedulers that are chained on one optimizer, such as a warm-up and a decay, differ.
     """
-    trainings = [one for one in _trainings(survey) if len(one.rates) > 1]
+    trainings = _trainings(survey)
     changed = [one for one in trainings if len(set(one.rates)) > 1]
-    constant = [one for one in trainings if len(set(one.rates)) == 1]
+    constant = [one for one in trainings if len(one.rates) > 1 and len(set(one.rates)) == 1]
     if not changed or not constant:
         return
     timeline = survey.timeline
@@ -253,25 +260,15 @@ def _is_same(one: _Made, other: _Made) -> bool:
 
 def _without_scheduler(second: _Made, made: Sequence[_Made]) -> str | None:
     """Return the one other optimizer that the function of a scheduler has, and that no scheduler acts on."""
-    used = {one.optimizer for one in made}
-    names = optimizers = _optimizers(second.text)
-    function = second.function
+    used, optimizers, function = {one.optimizer for one in made}, _optimizers(second.text), second.function
+    names = set(optimizers)
     if isinstance(function, FUNCTION_NODES):
         own = variables_of(second.text, function)
-        parameters = [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
         calls = [call for one in second.text.statements for call in one.parts(ast.Call)]
-        given = {
-            name: ast.unparse(argument)
-            for call in calls
-            if called_name(call) == function.name
-            for name, argument in (
-                *zip(parameters, call.args, strict=False),
-                *((k.arg or "", k.value) for k in call.keywords),
-            )
-        }
-        names = {name for name in names if name.startswith("self.") or name in own}
-        names = names | {name for name, argument in given.items() if argument in optimizers}
-    names = names - used
+        given = [_given(call, function) for call in calls if called_name(call) == function.name]
+        names = {name for name in optimizers if name.startswith("self.") or name in own}
+        names |= {name for one in given for name, argument in one.items() if argument in optimizers}
+    names -= used
     return names.pop() if len(names) == 1 else None
 
 
