@@ -59,6 +59,9 @@ CARRIED = {
     "in place": program(
         "for weights in all_weights:\n    for name in zeros:\n        zeros[name] += weights[name] / 3  #!\n"
         "model.load_state_dict(zeros)"),
+    "the share first": program(
+        "for weights in all_weights:\n    for name in zeros:\n"
+        "        zeros[name] = weights[name] / 3 + zeros[name]  #!\nmodel.load_state_dict(zeros)"),
     "with alpha": program(
         "for (x, y), weights in zip(clients, all_weights):\n    for name in zeros:\n"
         "        zeros[name].add_(weights[name], alpha=len(x) / count)  #!\nmodel.load_state_dict(zeros)"),
@@ -80,6 +83,16 @@ RIGHT = {
     "an average over all rounds": program(
         "for weights in all_weights:\n    for name in zeros:\n        zeros[name] += weights[name] / 9\n"
         "model.load_state_dict(zeros)"),
+    "loaded in the first round only": program(
+        "for weights in all_weights:\n    for name in zeros:\n        zeros[name] += weights[name] / 3\n"
+        "if r == 2:\n    model.load_state_dict(zeros)"),
+    "one share in each round": program(
+        "for name in zeros:\n    zeros[name] = zeros[name] + all_weights[r][name] / 1\n"
+        "model.load_state_dict(zeros)"),
+    "differences that are added to the model": program(
+        "total = {name: value.clone() for name, value in model.state_dict().items()}\nfor weights in all_weights:\n"
+        "    for name in total:\n        total[name] += (weights[name] - model.state_dict()[name]) / 3\n"
+        "model.load_state_dict(total)"),
     "a sum that is only looked at": program(
         "for weights in all_weights:\n    for name in zeros:\n        zeros[name] += weights[name] / 3\n"
         "model.load_state_dict(all_weights[0])"),

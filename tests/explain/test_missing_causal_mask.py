@@ -52,6 +52,13 @@ OPEN = {
     "attention by hand": program("h = h + by_hand(h)"),
     "a function": program("h = h + F.scaled_dot_product_attention(h, h, h)"),
     "one layer of two": program("h = h + by_hand(h, causal)\nh = h + by_hand(h)"),
+    "a sequence without a batch": program(
+        "h = emb(tokens[0, :-1])\nh = h + by_hand(h)\nloss = F.cross_entropy(head(h), tokens[0, 1:])"),
+    "attention over a bias of zeros": program(
+        "h = h + by_hand(h, torch.zeros(S, S, dtype=torch.bool))"),
+    "places before samples": program(
+        "h = emb(x.t().contiguous())\nh = h + by_hand(h.transpose(0, 1)).transpose(0, 1)\n"
+        "loss = F.cross_entropy(head(h).reshape(-1, V), y.t().reshape(-1))"),
     "a loss of classes in the middle": program(
         "h = h + by_hand(h)\nloss = F.cross_entropy(head(h).transpose(1, 2), y)"),
     "shifted by the loss": program(
@@ -66,6 +73,13 @@ HIDDEN = {
     "a recurrent net": program("h, _ = rnn(h)"),
     "the same places": program("y = x\nh = encoder(h)"),
     "another text": program("h = encoder(h)\ny = torch.randint(0, V, (6, S))"),
+    "a bias by hand": program(
+        "q, k, v = qkv(h).chunk(3, dim=-1)\n"
+        "scores = q @ k.transpose(-2, -1) / 4.0 + causal.float() * -1e9\nh = h + scores.softmax(dim=-1) @ v"),
+    "attention over channels": program("h = h + (h.transpose(1, 2) @ h / 9.0).softmax(dim=-1).sum(1, keepdim=True)"),
+    "attention over samples": program(
+        "h = h + (h.transpose(0, 1) @ h.permute(1, 2, 0) / 9.0).softmax(-1).sum((1, 2))[None, :, None]"),
+    "a mask of the last pass": program("h = h + by_hand(h, causal if i else None)"),
     "a source": program(
         "memory = encoder(source_emb(x.flip(1)))\nh, _ = rnn(h)\n"
         "h = h + F.scaled_dot_product_attention(h, memory, memory)"),

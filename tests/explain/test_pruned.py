@@ -55,6 +55,10 @@ STAY = {
     "a new optimizer": pruned(f"{IN_PLACE}\nopt = {SGD}", "weight.grad.mul_(keep)"),
     "weights that may grow again": pruned(IN_PLACE, "pass"),
     "a clipped gradient": pruned(IN_PLACE, "nn.utils.clip_grad_norm_(net.parameters(), 0.1)"),
+    "weights that the program fills again": pruned(
+        BY_DATA, "weight.grad.mul_(keep)", "if i == 4:\n        weight.data = weight.data + 0.01",
+        "torch.optim.SGD(net.parameters(), lr=0.05)"),
+    "a mask that the gradient lacks": pruned(IN_PLACE, "weight.grad.mul_(keep)\nweight.grad.add_(0.01)"),
     "weights that are set by a new start": pruned("weight.data[:4] = 0.0", "weight.grad[4:] = 0.0").replace(
         "[4:]", "[12:]"),
 }  # fmt: skip

@@ -58,22 +58,20 @@ def _sums(survey: Survey) -> list[list[_Addition]]:
         if created.kind != "op" or created.requires_grad or not record.shape or not created.outputs:
             continue
         memory, is_in_place = created.outputs[0].storage, survey.timeline.op(created.op).name.endswith("_")
-        if record.op != "add":
+        sources = list(survey.sources(record))
+        if record.op != "add" or len(sources) != 2:
             if is_in_place and memory in open_sums:
                 done.append(open_sums.pop(memory))
             continue
-        sources = list(survey.sources(record))
         alpha = dict(created.attrs).get("alpha", 1)
         passes = bisect_left(starts, record.seq)
-        for old, new in (sources[:2], sources[:2][::-1]) if len(sources) > 1 else ():
+        for old, new in (sources, sources[::-1]):
             factor = _factor(survey, new)
             if factor is None and isinstance(alpha, float) and new is sources[1]:
                 factor = 1.0
             if factor is None or not isinstance(alpha, int | float) or not old.created.outputs:
                 continue
-            sum_of = open_sums.pop(old.created.outputs[0].storage, None)
-            if sum_of is None and (start := _start(survey, old, passes)) is not None:
-                sum_of = start
+            sum_of = open_sums.pop(old.created.outputs[0].storage, None) or _start(survey, old, passes)
             if sum_of is not None:
                 sum_of.append(_Addition(record, factor * (alpha if new is sources[1] else 1), passes))
                 open_sums[memory] = sum_of
@@ -85,21 +83,15 @@ def _factor(survey: Survey, record: NodeRecord) -> float | None:
     """Return the number that a tensor is multiplied with or divided by; None for any other tensor."""
     if record.op not in ("mul", "div") or record.created.requires_grad:
         return None
-    sources = list(survey.sources(record))
-    attribute = dict(record.created.attrs).get("other")
-    numbers = [attribute] if isinstance(attribute, int | float) else []
-    for one in sources:
-        stats = one.value.statistics() if one.value is not None and one.value.size == 1 and not one.shape else None
-        numbers += [stats.mean] if stats is not None else []
+    numbers = [one.number for one in survey.sources(record) if not one.shape]
     if len(numbers) != 1 or not numbers[0]:
         return None
-    return float(numbers[0]) if record.op == "mul" else 1 / float(numbers[0])
+    return numbers[0] if record.op == "mul" else 1 / numbers[0]
 
 
 def _start(survey: Survey, old: NodeRecord, passes: int) -> list[_Addition] | None:
     """Return a new sum that begins with zeros or with a multiple; None for any other start."""
-    stats = old.stats
-    if stats is not None and old.value is not None and stats.zero == old.value.size:
+    if old.value is not None and old.stats is not None and old.stats.zero == old.value.size:
         return []
     factor = _factor(survey, old)
     return [_Addition(old, factor, passes)] if factor is not None else None
@@ -110,9 +102,9 @@ def _is_loaded(survey: Survey, last: NodeRecord, following: NodeRecord) -> bool:
     result = numbers_without_shape(survey.timeline.memory_value(last.node, 0, following.seq - 1))
     own = last.created.outputs[0].storage
     for seq, event in survey.select(StorageWritten, DataSet):
-        is_between = last.seq < seq < following.seq and result is not None
         is_other = isinstance(event, DataSet) or (isinstance(event, StorageWritten) and event.storage != own)
-        if is_between and is_other and numbers_without_shape(getattr(event, "value", None)) == result:
+        value = event.value if isinstance(event, DataSet | StorageWritten) and is_other else None
+        if value is not None and last.seq < seq < following.seq and numbers_without_shape(value) == result:
             return True
     return False
 

@@ -251,7 +251,7 @@ def _summand_finding(survey: Survey, root: NodeRecord, record: NodeRecord, lost:
             call,
             _call_behind_block(timeline, call),
         )
-        fix = "move this call out of the no_grad block: the other model needs it, and this one not"
+        fix = "move this call out of the no_grad block, which only the other model needs"
         if not _has_other_model(survey, record, call):
             fix, edit = "move this call out of the no_grad block", edit or how.edit
         elif switch_of(timeline, timeline.stack(_comparison(survey, record).created.stack)) is None:
@@ -273,7 +273,7 @@ def _call_in_block(survey: Survey, cut: NodeInfo) -> Frame | None:
 
 
 def _comparison(survey: Survey, record: NodeRecord) -> NodeRecord:
-    """Return the operation that combines two results, of which a term is a multiple or a mean."""
+    """Return the operation behind a term that combines two results; a multiple or a mean has only one."""
     for _ in range(_MOST_SUMMANDS):
         results = [one for one in survey.sources(record) if one.created.kind == "op"]
         if len(results) != 1:
@@ -283,9 +283,9 @@ def _comparison(survey: Survey, record: NodeRecord) -> NodeRecord:
 
 
 def _has_other_model(survey: Survey, record: NodeRecord, call: Frame) -> bool:
-    """Return whether the block of a call also computes what a term needs from parameters that no optimizer has.
+    """Return whether the block of a call also runs a model for a term whose parameters no optimizer has.
 
-    It is that of a teacher or an old model: then the block is for that one.
+    The block is for that model then, for example a teacher or an old copy.
     """
     timeline, block = survey.timeline, switch_of(survey.timeline, [call])
     for node in islice(ancestors(timeline, record.node), _MOST_BEHIND):

@@ -212,10 +212,8 @@ def _note_write(
     before, zeros[node] = zeros.get(node, 0), _zeros_of(value)
     if is_step:
         return
-    if node in pruned and zeros[node] >= pruned[node].zeros and pruned[node].moves:
-        pruned[node].moves.clear()  # masked again after the step
-    elif before < zeros[node] < value.size:
-        pruned[node] = _Pruned(zeros[node], seq)
+    if before < zeros[node] < value.size:
+        pruned[node] = _Pruned(zeros[node], seq)  # for the first time, or again after a step
     elif node in pruned and zeros[node] < pruned[node].zeros:
         del pruned[node]
 

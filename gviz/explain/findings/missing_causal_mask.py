@@ -11,21 +11,19 @@ Limits. Scores that any mask or bias was added to count only if their softmax is
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from itertools import islice
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
-from gviz.explain.findings.shifted_labels import CALLS, Origins, TokenPair, token_pair
-from gviz.explain.operation_sets import CLASS_LOSSES, SAME_NUMBERS
+from gviz.explain.findings.shifted_labels import Origins, TokenPair, losses_of_tokens, token_pairs
+from gviz.explain.operation_sets import SAME_NUMBERS, WEIGHTED_SUMS
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.values.number_text import shape_text
 
 _FUSED = "scaled_dot_product"
 _SOFTMAXES = frozenset({"softmax", "_safe_softmax"})
-_PRODUCTS = frozenset({"bmm", "matmul", "mm", "einsum"})
 _MOST_NODES, _MOST_STEPS = 20_000, 8
 _VISIBLE = 1e-12
 """The weight in a softmax from which on a position is not hidden."""
@@ -33,54 +31,49 @@ _VISIBLE = 1e-12
 
 def no_causal_mask(survey: Survey) -> Iterator[Finding | None]:
     """Yield losses whose labels are the next tokens of the model's input, which its attention sees: each line once."""
-    by_line: defaultdict[int, list[NodeRecord]] = defaultdict(list)
-    for record in survey.ops(*CLASS_LOSSES):
-        if record.created.requires_grad and not record.created.during[0]:
-            by_line[record.created.stack].append(record)
-    is_attention = any(name in _SOFTMAXES or _FUSED in name for name in survey.by_op)
-    if not by_line or not survey.by_op.get("embedding") or not is_attention:
-        return
     origins = Origins(survey)
-    for records in by_line.values():
-        seen: tuple[TokenPair, NodeRecord] | None = None
-        for record in records[:CALLS]:
+    for records in losses_of_tokens(survey) if any(map(_is_attention, survey.by_op)) else ():
+        first: tuple[TokenPair, NodeRecord] | None = None
+        for pair in token_pairs(survey, records, origins):
             yield None
-            pair = token_pair(survey, record, origins)
             attention = _open_attention(survey, pair) if pair is not None and pair.shift == 1 else None
             if pair is None or attention is None:
-                seen = None
                 break
-            seen = seen or (pair, attention)
-        if seen is not None:
-            yield _finding(survey, *seen, len(records))
+            first = first or (pair, attention)
+        else:
+            if first is not None:
+                yield _finding(survey, *first, len(records))
+
+
+def _is_attention(op: str) -> bool:
+    return op in _SOFTMAXES or op.startswith((_FUSED, f"_{_FUSED}"))
 
 
 def _open_attention(survey: Survey, pair: TokenPair) -> NodeRecord | None:
     """Return the first attention of a loss over all positions of the indices that have its labels; None without one."""
-    lengths = set(pair.indices.shape[-1:] if len(pair.indices.shape) != 2 else pair.indices.shape)
     found = None
     for node in islice(ancestors(survey.timeline, pair.loss.node), _MOST_NODES):
         record = survey.nodes.get(node)
-        if record is None or not (record.op in _SOFTMAXES or record.op.startswith((_FUSED, f"_{_FUSED}"))):
+        if record is None or not _is_attention(record.op):
             continue
-        keys = _open_keys(survey, record, lengths)
+        keys = _open_keys(survey, record, pair.length)
         if keys is not None and pair.lookup.node in {keys.node, *ancestors(survey.timeline, keys.node)}:
             found = record
     return found
 
 
-def _open_keys(survey: Survey, record: NodeRecord, lengths: set[int]) -> NodeRecord | None:
+def _open_keys(survey: Survey, record: NodeRecord, length: int) -> NodeRecord | None:
     """Return the keys of an attention of a sequence with itself that hides no position; None for any other softmax."""
     inputs = list(survey.sources(record))
     if record.op not in _SOFTMAXES:
         is_open = len(record.created.inputs) == 3 and not dict(record.created.attrs).get("is_causal")
         is_square = len(inputs) == 3 and len({one.shape[-2:-1] for one in inputs}) == 1
-        return inputs[1] if is_open and is_square and inputs[1].shape[-2] in lengths else None
-    if len(record.shape) < 2 or record.shape[-1] != record.shape[-2] or record.shape[-1] not in lengths:
+        return inputs[1] if is_open and is_square and inputs[1].shape[-2] == length else None
+    if record.shape[-2:] != (length, length):
         return None
     is_plain, scores = True, inputs[0] if inputs else None
     for _ in range(_MOST_STEPS):
-        if scores is None or scores.op in _PRODUCTS:
+        if scores is None or scores.op in WEIGHTED_SUMS:
             break
         sources = list(survey.sources(scores))
         tracked = [one for one in sources if one.created.requires_grad]

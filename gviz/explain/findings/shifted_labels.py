@@ -16,7 +16,7 @@ if there is another loss over the same classes, whose labels the recording does 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -31,7 +31,7 @@ from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.values.value import Array
 
-CALLS = 3
+_CALLS = 3
 """The calls of a loss on a line that are compared."""
 
 _FEWEST, _MOST = 8, 1 << 20
@@ -89,29 +89,41 @@ class _Tensor:
 
 @dataclass(frozen=True, slots=True)
 class TokenPair:
-    """A loss whose labels were found in the indices that an embedding gets, `shift` places later."""
+    """A loss whose labels were found in the indices that an embedding gets, `shift` places later.
+
+    `length` is the number of places in a sequence of indices.
+    """
 
     loss: NodeRecord
     labels: _Tensor
     indices: _Tensor
     lookup: NodeRecord
     shift: int
+    length: int
+
+
+def losses_of_tokens(survey: Survey) -> list[list[NodeRecord]]:
+    """Return the losses of each line that may compare tokens; empty if nothing looks up tokens."""
+    by_line: defaultdict[int, list[NodeRecord]] = defaultdict(list)
+    for record in survey.ops(*CLASS_LOSSES) if survey.by_op.get("embedding") else ():
+        if record.created.requires_grad and not record.created.during[0]:
+            by_line[record.created.stack].append(record)
+    return list(by_line.values())
+
+
+def token_pairs(survey: Survey, losses: Sequence[NodeRecord], origins: Origins) -> Iterator[TokenPair | None]:
+    """Yield the labels and indices of the first losses of a line; None for a loss without them."""
+    return (_pair(survey, record, origins) for record in losses[:_CALLS])
 
 
 def shifted_twice(survey: Survey) -> Iterator[Finding | None]:
     """Yield the losses whose labels are always the token two places after the one that the model gets."""
-    by_line: defaultdict[int, list[NodeRecord]] = defaultdict(list)
-    for record in survey.ops(*CLASS_LOSSES):
-        if record.created.requires_grad and not record.created.during[0]:
-            by_line[record.created.stack].append(record)
-    if not by_line or not survey.by_op.get("embedding"):
-        return
     origins, pairs, others = Origins(survey), list[list[TokenPair]](), list[NodeRecord]()
-    for records in by_line.values():
+    for records in losses_of_tokens(survey):
         found = []
-        for record in records[:CALLS]:
+        for pair in token_pairs(survey, records, origins):
             yield None
-            found.append(token_pair(survey, record, origins))
+            found.append(pair)
         known = [pair for pair in found if pair is not None]
         if known and len(known) == len(found):
             pairs.append(known)
@@ -317,7 +329,7 @@ def _addresses(tensor: _Tensor, elements: Array) -> Array:
 # Labels and indices
 
 
-def token_pair(survey: Survey, loss: NodeRecord, origins: Origins) -> TokenPair | None:
+def _pair(survey: Survey, loss: NodeRecord, origins: Origins) -> TokenPair | None:
     """Return the labels of a loss and the indices of an embedding in which they are, at any shift."""
     inputs = [one for one in origins.inputs(loss) if one is not None]
     labels = next((one for one in inputs if one.made.value is not None and "int" in one.made.value.dtype), None)
@@ -340,7 +352,7 @@ def token_pair(survey: Survey, loss: NodeRecord, origins: Origins) -> TokenPair 
         if indices is not None:
             shift = _shift(survey, labels, loss, indices, lookup, numbers, origins)
             if shift is not None:
-                found.append(TokenPair(loss, labels, indices, lookup, shift))
+                found.append(TokenPair(loss, labels, indices, lookup, *shift))
     return min(found, key=lambda pair: (pair.shift != 1, pair.shift)) if found else None
 
 
@@ -375,8 +387,8 @@ def _shift(
     lookup: NodeRecord,
     rows: Array,
     origins: Origins,
-) -> int | None:
-    """Return how many places later the labels are in the indices; None if they are not there."""
+) -> tuple[int, int] | None:
+    """Return how many places later the labels are in the indices, and the number of their places; None if absent."""
     ours = origins.of(labels, np.arange(labels.size), loss.seq)
     theirs = origins.of(indices, np.arange(indices.size), lookup.seq)
     shift = _matching(ours, theirs, rows, indices.shape)
@@ -392,15 +404,17 @@ def _shift(
     return _matching(arrays[0].ravel(), arrays[1].ravel(), rows, indices.shape)
 
 
-def _matching(ours: Array, theirs: Array, rows: Array, shape: tuple[int, ...]) -> int | None:
-    """Return the only shift at which all labels that can be among the indices are equal to them.
+def _matching(ours: Array, theirs: Array, rows: Array, shape: tuple[int, ...]) -> tuple[int, int] | None:
+    """Return the only shift at which all labels that can be among the indices are equal to them, and their length.
 
     The places of a row are in the last dimension, or else in the first of two, as (sequence, batch).
     """
-    found = _shifts_along(ours, theirs, rows, shape[-1] if shape else 1, 1)
+    length = shape[-1] if shape else 1
+    found = _shifts_along(ours, theirs, rows, length, 1)
     if not found and len(shape) == 2:
-        found = _shifts_along(ours, theirs, rows, shape[0], shape[1])
-    return found[0] if len(found) == 1 else None
+        length = shape[0]
+        found = _shifts_along(ours, theirs, rows, length, shape[1])
+    return (found[0], length) if len(found) == 1 else None
 
 
 def _shifts_along(ours: Array, theirs: Array, rows: Array, span: int, step: int) -> list[int]:
@@ -449,7 +463,7 @@ def _finding(survey: Survey, pair: TokenPair, origins: Origins, others: list[Nod
 def _labels_before(pair: TokenPair, origins: Origins) -> Iterator[tuple[_Tensor, _Tensor]]:
     """Yield the labels of a loss and what they were made from, step by step: the result, and its source."""
     tensor = pair.labels
-    for _ in range(CALLS * 4):
+    for _ in range(_CALLS * 4):
         inputs = origins.inputs(tensor.record)
         source = inputs[0] if inputs and tensor.record.created.kind == "op" else None
         if source is None or source.made.value is None or "int" not in source.made.value.dtype:
@@ -489,6 +503,7 @@ def _shifted_once(survey: Survey, pair: TokenPair, origins: Origins) -> tuple[_T
             again = tensor.record
         if source.size == pair.indices.size and source.size <= _MOST:
             rows = np.arange(source.size)
-            if _shift(survey, source, pair.loss, pair.indices, pair.lookup, rows, origins) == 1:
+            shift = _shift(survey, source, pair.loss, pair.indices, pair.lookup, rows, origins)
+            if shift is not None and shift[0] == 1:
                 return source, again
     return None
