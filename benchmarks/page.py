@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import gviz.engine as torch
 from benchmarks.table import Row, duration, missing
 from gviz.render.file_formats import exporter_for
-from gviz.render.picture_content import ExportOptions
+from gviz.render.picture_request import ExportOptions
 from gviz.trace import load
 from gviz.trace.recording.record import record
 from gviz.trace.timeline import Timeline

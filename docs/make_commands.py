@@ -6,14 +6,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gviz.tui import keymaps
-from gviz.tui.commands.table import GROUPS, written
+from gviz.tui.commands.command_table import GROUPS, written
 from gviz.tui.language.command import Spec
 
 PATH = Path(__file__).with_name("commands.md")
 _HEAD = """\
 # Keys and commands
 
-Written by `make commands` from the tables in `gviz/tui/commands/table.py` and `gviz/tui/keymaps.py`; do not edit.
+Written by `make commands` from the tables in `gviz/tui/commands/command_table.py` and `gviz/tui/keymaps.py`:
+do not edit.
 [debugger.md](debugger.md) says how they go together.
 
 Commands are typed at the prompt (`:`), given on the command line (`-c "break x" -c continue`), read from a file

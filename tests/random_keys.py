@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tmux import Tmux
 
-from gviz.tui.commands.table import SPECS
+from gviz.tui.commands.command_table import SPECS
 from gviz.tui.keymaps import ACTS, keys_of
 from gviz.tui.panel_arrangement import SMALLEST
 

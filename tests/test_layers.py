@@ -80,15 +80,15 @@ INSIDE = {
     "live": """
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee debugger_side""",
     "render": """
-        theme comparison_table boxes.tensor_pictures boxes.fold boxes.data_preparation boxes.edges graphviz.process
+        theme comparison_table boxes.tensor_pictures boxes.folding boxes.data_preparation boxes.edges graphviz.process
         curve layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.box_row
         boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles
         boxes.node_remarks boxes.detail_rows
-        layout.columns cells.canvas boxes.selection boxes.repeats boxes.function_calls boxes.graph_views
+        layout.columns cells.canvas boxes.drawn_nodes boxes.repeats boxes.function_calls boxes.graph_views
         boxes.collapsed_parts boxes.part_gradients boxes.box_size layout.routing boxes.graph_structure
         boxes.value_rows boxes.node_states boxes.edge_content boxes.module_boxes boxes.box_content scene
         legend figure page.changes cells.viewport graphviz.labels graphviz.legend_table graphviz.placement
-        graphviz.dot detail_level picture_content page.html_document forms.picture_json
+        graphviz.dot detail_level picture_request page.html_document forms.picture_json
         forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry forms.series forms.svg
         forms.png_and_pdf page.opened_boxes page.page_data forms.gif forms.animation
         file_formats""",
@@ -126,9 +126,9 @@ INSIDE = {
         training source_frames display_names iteration_words hook_effects survey program_errors tracking
         computation saved_memory
         module_times module_costs iteration_summary
-        outgoing_gradients pass_contributions findings.alarm findings.nan_arithmetic findings.nan_remedies
+        outgoing_gradients pass_contributions findings.budget_alarms findings.nan_arithmetic findings.nan_remedies
         findings.intended_infinities findings.divergence findings.nan_origin
-        findings.custom_backward_returns findings.checkpoint findings.error findings.mismatch
+        findings.custom_backward_returns findings.checkpoint findings.error findings.shape_and_dtype_mismatch
         findings.lost_update findings.module_flag findings.constant_condition findings.recurrent_output
         findings.dropped_result findings.no_gradient findings.copied_model findings.optimizer_step
         findings.adversarial_gradients findings.gradient_clearing findings.opposed_passes
@@ -142,7 +142,7 @@ INSIDE = {
         findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state findings.stagnation
         findings.vanishing_exploding findings.unchanged_parameters findings.frozen_parameters
         findings.shared_parameters findings.weight_symmetry findings.padding_row findings.replicas
-        findings.restored_state findings.loaded_state findings.running_statistics
+        findings.aliased_state findings.keys_not_loaded findings.running_statistics
         findings.train_eval_mode
         findings.inverted_loss_mask findings.inverted_attention_mask findings.contrastive findings.prediction_range
         findings.unbounded_loss
@@ -152,7 +152,7 @@ INSIDE = {
         findings.constant_term findings.loss_terms findings.batch_sum findings.sample_order
         findings.reversed_list findings.unlearned_buffer findings.label_smoothing
         findings.overwritten_setting findings.changed_data findings.noise_target
-        findings.fisher_information findings.custom_backward_rule findings.in_place_gradient
+        findings.fisher_information findings.custom_backward_rule findings.overwritten_incoming_gradient
         findings.saved_intermediates findings.data_layout findings.second_derivatives
         findings.gradient_penalty findings.unused_argument
         finding_kinds
@@ -177,14 +177,14 @@ INSIDE = {
         jit.nested_tensors jit.graph_recorder jit.sharing jit.memory_capture graphs cuda static
         jit.traced_function jit.trace_check jit.trace jit.joint_graph existing_graph""",
     "tui": """
-        _finding_hits panel_arrangement terminal_driver folds glyphs styled_lines keymaps stop_reason breakpoints
+        _finding_hits panel_arrangement terminal_driver fold_state glyphs styled_lines keymaps stop_reason breakpoints
         stop_search terminal themes config type_ahead drawing.training_summary drawing.tensor_elements drawing.help
         drawing.watches_and_breakpoints drawing.module_tree drawing.program_output drawing.node_details
         drawing.compared_node_boxes drawing.pass_list drawing.saved_tensors drawing.source drawing.status
         drawing.tape drawing.minimap source_location cursor session_options session tutorial language.command
         language.other_debuggers commands._paths commands.breakpoint_commands commands.compare commands.expressions
         commands.external_programs commands.graph_view commands.info_pages commands.session_file
-        commands.source_listing commands.inspection commands.what_if commands.export_copy commands.table
+        commands.source_listing commands.inspection commands.what_if commands.export_copy commands.command_table
         live_session language.parser language.command_input language.completion line_mode live_line_mode
         widgets._graph_drawings widgets.panel_messages widgets.text_panel widgets.list_panels widgets.node_panel
         widgets.graph_canvas widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from gviz import argument_checks, frameworks
 from gviz.api.module_recording import NO_INPUTS, is_module, recorded_call
 from gviz.errors import GvizError
-from gviz.render.picture_content import last_moment
+from gviz.render.picture_request import last_moment
 from gviz.result_tensors import tensors_in
 from gviz.trace import load
 from gviz.trace.event_log import MemoryLog

@@ -20,7 +20,7 @@ from gviz.render.boxes.graph_options import Density, Level, Tensors
 from gviz.render.figure import FigureName
 from gviz.render.file_formats import Exporter
 from gviz.render.forms.series import frames, pass_moments
-from gviz.render.picture_content import ExportOptions, check_moment
+from gviz.render.picture_request import ExportOptions, check_moment
 from gviz.render.styles import GVIZ
 from gviz.render.theme import Direction
 from gviz.trace.timeline import Timeline

@@ -17,11 +17,11 @@ from gviz.query.moment_lookup import begin_of, is_stretch
 from gviz.query.name_lookup import NamedNodes
 from gviz.query.node_lookup import node_at
 from gviz.query_syntax import place as places
-from gviz.render.boxes.fold import fitting_calls, graph_of
+from gviz.render.boxes.drawn_nodes import shown_nodes
+from gviz.render.boxes.folding import fitting_calls, graph_of
 from gviz.render.boxes.graph_options import DENSITIES, LEVELS, TENSORS, Density, Level, Options, Tensors
-from gviz.render.boxes.selection import shown_nodes
 from gviz.render.figure import FigureName, figure_named
-from gviz.render.picture_content import ExportOptions, Part
+from gviz.render.picture_request import ExportOptions, Part
 from gviz.render.theme import Direction
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline

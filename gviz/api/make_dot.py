@@ -12,13 +12,13 @@ from gviz.api.module_recording import NO_INPUTS
 from gviz.api.moment_argument import moment_of
 from gviz.errors import refuse_unknown
 from gviz.render import detail_level
-from gviz.render.boxes.fold import ALL, Filter
+from gviz.render.boxes.folding import ALL, Filter
 from gviz.render.boxes.graph_options import LEVELS, Level, Options
 from gviz.render.figure import FIGURES, FigureName, as_figure, figure_named, page_within
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.scene_drawing import in_figure
-from gviz.render.picture_content import ExportOptions, Part, moment_scene
+from gviz.render.picture_request import ExportOptions, Part, moment_scene
 
 if TYPE_CHECKING:
     from gviz.api.drawable import Drawable, Params

@@ -14,7 +14,7 @@ from gviz.errors import GvizError
 from gviz.explain.display_names import further_names, label
 from gviz.explain.finding import Finding
 from gviz.explain.finding_kinds import KINDS, located
-from gviz.explain.findings.alarm import in_unrecorded_iteration
+from gviz.explain.findings.budget_alarms import in_unrecorded_iteration
 from gviz.explain.node_question import Question, node_question
 from gviz.explain.program_errors import Failure, failure_at
 from gviz.query.name_lookup import NamedNodes

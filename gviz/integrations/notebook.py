@@ -23,7 +23,7 @@ from gviz.source import call_stack
 if TYPE_CHECKING:
     from gviz.api.drawable import Drawn
     from gviz.explain.finding import Finding
-    from gviz.render.picture_content import ExportOptions
+    from gviz.render.picture_request import ExportOptions
     from gviz.trace.timeline import Timeline
 
 BOXES = 200
@@ -74,7 +74,7 @@ def _picture(of: Drawn) -> str:
     """Return a graph as SVG; empty if there is nothing to draw, too much, or no Graphviz."""
     from gviz.render.forms import svg
     from gviz.render.graphviz.svg_output import in_a_cell
-    from gviz.render.picture_content import ExportOptions
+    from gviz.render.picture_request import ExportOptions
 
     if not of.timeline.nodes:
         return ""
@@ -90,8 +90,8 @@ def _picture(of: Drawn) -> str:
 def _fitting(of: Drawn, options: ExportOptions) -> ExportOptions | None:
     """Return the options with modules collapsed until the picture is small enough; None if it never is."""
     from gviz.render import detail_level
-    from gviz.render.boxes.fold import Filter, closed_to_fit, graph_of, requested_nodes
-    from gviz.render.picture_content import moment_structure
+    from gviz.render.boxes.folding import Filter, closed_to_fit, graph_of, requested_nodes
+    from gviz.render.picture_request import moment_structure
 
     timeline, graph_filter = of.timeline, Filter(focus=of.node, ancestors=bool(of.node))
     graph = graph_of(timeline, [timeline.info(node) for node in timeline.nodes.of(timeline.iteration_at(of.n))])
@@ -105,7 +105,7 @@ def _fitting(of: Drawn, options: ExportOptions) -> ExportOptions | None:
 def recording_text(timeline: Timeline) -> str:
     """Describe a recording in one line, followed by its graph at the end if that is small."""
     from gviz.render.forms import text
-    from gviz.render.picture_content import ExportOptions, last_moment
+    from gviz.render.picture_request import ExportOptions, last_moment
 
     passes = sum(phase.kind == "backward" for phase in timeline.phases)
     words = [_count(len(timeline), "event"), _count(len(timeline.nodes), "node"), _count(passes, "backward pass")]
@@ -141,7 +141,7 @@ class Player:
 def player(timeline: Timeline, at: int | None = None) -> Player:
     """Return the page that steps through a recording, opened at event `at`, otherwise at the end of its last graph."""
     from gviz.render import page
-    from gviz.render.picture_content import ExportOptions, last_moment
+    from gviz.render.picture_request import ExportOptions, last_moment
 
     n = last_moment(timeline) if at is None else at
     return Player(page.render(timeline, n, ExportOptions(note=lambda note: None)), recording_text(timeline))

@@ -94,7 +94,7 @@ class TestRecording:
         """Draw the graph at its last moment next to the trace; None if there is nothing to draw."""
         from gviz.errors import GvizError
         from gviz.render.file_formats import exporter_for
-        from gviz.render.picture_content import ExportOptions, last_moment
+        from gviz.render.picture_request import ExportOptions, last_moment
 
         path = self.path.with_name(_PICTURE)
         try:

@@ -26,7 +26,8 @@ from gviz.errors import GvizError
 from gviz.render.boxes.box_size import named_by_model
 from gviz.render.boxes.collapsed_parts import DATA_COLLAPSED, MORE, OR, CollapsedParts, expand_option, summary
 from gviz.render.boxes.data_preparation import FEWEST_IN_PICTURES
-from gviz.render.boxes.fold import (
+from gviz.render.boxes.drawn_nodes import shown_nodes
+from gviz.render.boxes.folding import (
     CallGraph,
     Closed,
     Filter,
@@ -42,7 +43,6 @@ from gviz.render.boxes.graph_options import Density, Level, Options
 from gviz.render.boxes.graph_structure import Structure, structure
 from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informative
 from gviz.render.boxes.repeats import is_repeat_named
-from gviz.render.boxes.selection import shown_nodes
 from gviz.render.figure import as_figure
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.labels import CHARACTER, ROW

@@ -11,7 +11,7 @@ from gviz.errors import GvizError
 from gviz.render import page
 from gviz.render.forms import animation, dot_text, gif, mermaid, picture_json, png_and_pdf, svg, text
 from gviz.render.graphviz.process import Picture
-from gviz.render.picture_content import ExportOptions, first_moment
+from gviz.render.picture_request import ExportOptions, first_moment
 from gviz.trace.timeline import Timeline
 
 

@@ -3,16 +3,17 @@
 The debugger steps through a recording, forwards and backwards. Over a running program (`gviz.tui.live_session`), the
 recording ends where the program is; a step forward from there resumes the program.
 
-Read first: ``cursor.py`` (the position in time, and every way to move it), ``commands/table.py`` (every command,
-declared once), ``screens/controller.py`` (how the screen runs commands, as a state machine).
+Read first: ``cursor.py`` (the position in time, and every way to move it), ``commands/command_table.py`` (every
+command, declared once), ``screens/controller.py`` (how the screen runs commands, as a state machine).
 
 The path of a key, ``s``, from the keyboard to the screen:
 
 1. ``terminal_driver.py`` reads the bytes. ``type_ahead.py`` delivers keys one at a time, however fast they come.
 2. ``keymaps.py`` names the action of the key, ``travel('step')``. ``screens/debugger_screen.py`` turns it into a
    `Command`. (``language/parser.py`` does this for a typed line.)
-3. ``screens/controller.py`` calls the function that ``commands/table.py`` declares for the command. The function moves
-   the `Cursor` of the `Session` and returns a `CursorStop`: the new position, and the reason for the stop.
+3. ``screens/controller.py`` calls the function that ``commands/command_table.py`` declares for the command. The
+   function moves the `Cursor` of the `Session` and returns a `CursorStop`: the new position, and the reason for the
+   stop.
 4. The controller shows the `CursorStop`: ``screens/screen_context.py`` sets the ``moment`` that all panels follow.
 5. Each panel in ``widgets/`` gets lines of styled text from its file in ``drawing/``, and paints the changed rows.
 

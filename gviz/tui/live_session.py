@@ -50,7 +50,7 @@ from gviz.trace.breakpoint_hits import Hits
 from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui import stop_search
 from gviz.tui.breakpoints import hits_of
-from gviz.tui.commands.table import BY_NAME
+from gviz.tui.commands.command_table import BY_NAME
 from gviz.tui.language.command import Command
 from gviz.tui.session import Session
 from gviz.tui.source_location import PausedStack

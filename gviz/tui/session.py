@@ -12,7 +12,7 @@ from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.config import Config, Settings
 from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.source import SourceMark
-from gviz.tui.folds import Folds
+from gviz.tui.fold_state import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, keys_of
 from gviz.tui.session_options import UNTITLED, Title

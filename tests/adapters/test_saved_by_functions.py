@@ -8,7 +8,7 @@ from gviz import trace
 from gviz.explain.computation import saved_names
 from gviz.explain.saved_memory import saved_memory
 from gviz.render.boxes.graph_options import Options
-from gviz.render.picture_content import moment_scene
+from gviz.render.picture_request import moment_scene
 
 
 def program(torch):

@@ -81,7 +81,7 @@ def net(torch):
 
 def titles(of):
     from gviz.render.boxes.graph_options import Options
-    from gviz.render.picture_content import moment_scene
+    from gviz.render.picture_request import moment_scene
 
     return [box.title for box in moment_scene(of.timeline, of.n, Options()).boxes]
 

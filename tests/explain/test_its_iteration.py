@@ -16,7 +16,7 @@ from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.forms.picture_json import render
 from gviz.render.page.changes import Changes, dressed
-from gviz.render.picture_content import ExportOptions
+from gviz.render.picture_request import ExportOptions
 from gviz.render.scene import scene
 from gviz.trace.node_gradients import in_its_iteration
 

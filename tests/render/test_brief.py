@@ -9,7 +9,7 @@ from stories import demo, iterations
 
 import gviz.engine as torch
 from gviz.engine import static
-from gviz.render.boxes.fold import Filter
+from gviz.render.boxes.folding import Filter
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.cells.viewport import Moments

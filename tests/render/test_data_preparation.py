@@ -9,12 +9,12 @@ import gviz.engine as torch
 from gviz.events import RequiresGradSet
 from gviz.render import page
 from gviz.render.boxes.data_preparation import FEWEST_IN_PICTURES, FEWEST_OPERATIONS, with_data
-from gviz.render.boxes.fold import Filter, fold, graph_of
+from gviz.render.boxes.folding import Filter, fold, graph_of
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.forms import mermaid, text
 from gviz.render.legend import legend
-from gviz.render.picture_content import ExportOptions, Part, drawing, last_moment, moment_scene
+from gviz.render.picture_request import ExportOptions, Part, drawing, last_moment, moment_scene
 from gviz.render.scene import scene
 
 COLLAPSED = Filter(data=FEWEST_OPERATIONS)

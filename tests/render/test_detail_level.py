@@ -10,7 +10,7 @@ import gviz
 from benchmarks.picture_models import MODELS
 from gviz.api.export import export
 from gviz.errors import GvizError
-from gviz.render.boxes.fold import Filter
+from gviz.render.boxes.folding import Filter
 from gviz.render.boxes.function_calls import source_calls
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_views import GraphView, most_informative
@@ -18,7 +18,7 @@ from gviz.render.boxes.repeats import runs
 from gviz.render.detail_level import PAGE
 from gviz.render.graphviz.dot import dot
 from gviz.render.legend import legend, painted
-from gviz.render.picture_content import ExportOptions, Part, drawing, moment_scene
+from gviz.render.picture_request import ExportOptions, Part, drawing, moment_scene
 from gviz.render.styles import STYLES
 from gviz.trace import load
 from gviz.values.number_text import number

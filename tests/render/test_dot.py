@@ -18,7 +18,7 @@ from gviz.render.forms import text
 from gviz.render.graphviz.dot import Manner, digraph, dot
 from gviz.render.graphviz.placement import placing
 from gviz.render.legend import legend, together
-from gviz.render.picture_content import ExportOptions, moment_scene
+from gviz.render.picture_request import ExportOptions, moment_scene
 from gviz.render.scene import scene
 from gviz.render.theme import DARK, LIGHT
 

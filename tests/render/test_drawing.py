@@ -9,7 +9,7 @@ from gviz.errors import GvizError
 from gviz.render.boxes.graph_structure import Options, structure
 from gviz.render.graphviz import process, scene_drawing
 from gviz.render.graphviz.process import TooSlowError, complaints, draw, has_font
-from gviz.render.picture_content import ExportOptions
+from gviz.render.picture_request import ExportOptions
 from gviz.render.scene import scene
 
 

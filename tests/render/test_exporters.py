@@ -16,17 +16,17 @@ import gviz.engine as torch
 from gviz import events as e
 from gviz.cli.commands.export import command as export_command
 from gviz.errors import GvizError
-from gviz.render import file_formats, picture_content
+from gviz.render import file_formats, picture_request
 from gviz.render.boxes.graph_options import Options
 from gviz.render.file_formats import EXPORTERS, Exporter, exporter_for
 from gviz.render.forms import series
 from gviz.render.forms.text import text
 from gviz.render.graphviz import scene_drawing
 from gviz.render.page import geometry
-from gviz.render.picture_content import ExportOptions, Part, last_moment, moment_scene
+from gviz.render.picture_request import ExportOptions, Part, last_moment, moment_scene
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui.commands.table import help_for
+from gviz.tui.commands.command_table import help_for
 from gviz.tui.styled_lines import plain
 
 BY_NAME = {exporter.name: exporter for exporter in EXPORTERS}
@@ -168,7 +168,7 @@ def test_notes_go_to_standard_error(monkeypatch, capsys):
 
 
 def test_what_nobody_could_read_is_refused(monkeypatch):
-    monkeypatch.setattr(picture_content, "PICTURE_BOXES", 3)
+    monkeypatch.setattr(picture_request, "PICTURE_BOXES", 3)
     with pytest.raises(GvizError, match="5 boxes cannot be read"):
         export("svg", two_shares())
     assert export("txt", two_shares())
@@ -176,9 +176,9 @@ def test_what_nobody_could_read_is_refused(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["svg", "png", "gif"])
 def test_what_nobody_could_read_is_refused_before_its_boxes_are_made(kind, monkeypatch):
-    monkeypatch.setattr(picture_content, "PICTURE_BOXES", 100)
-    monkeypatch.setattr(picture_content, "moment_scene", None)  # which is not come to, nor is the structure
-    monkeypatch.setattr(picture_content, "structure", None)
+    monkeypatch.setattr(picture_request, "PICTURE_BOXES", 100)
+    monkeypatch.setattr(picture_request, "moment_scene", None)  # which is not come to, nor is the structure
+    monkeypatch.setattr(picture_request, "structure", None)
     notes = []
     with pytest.raises(GvizError, match=r"1\d\d boxes cannot be read") as refused:
         export(kind, recurrent(60), moments=(1,) if kind == "gif" else (), note=notes.append)

@@ -8,7 +8,7 @@ from gviz.explain.failed_call import failed_call
 from gviz.explain.question import answer
 from gviz.query.name_lookup import NamedNodes
 from gviz.render.boxes.graph_options import Options
-from gviz.render.picture_content import moment_scene, moment_structure
+from gviz.render.picture_request import moment_scene, moment_structure
 from gviz.render.scene import scene
 from gviz.trace import load
 

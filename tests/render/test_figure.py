@@ -15,7 +15,7 @@ from benchmarks.picture_models import MODELS
 from gviz.api.export import export
 from gviz.errors import GvizError
 from gviz.render import detail_level
-from gviz.render.boxes.fold import Filter
+from gviz.render.boxes.folding import Filter
 from gviz.render.boxes.graph_options import Options
 from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, as_figure, figures_for, page_within
 from gviz.render.forms import png_and_pdf
@@ -23,7 +23,7 @@ from gviz.render.graphviz import scene_drawing
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.placement import is_chain
 from gviz.render.graphviz.scene_drawing import in_figure
-from gviz.render.picture_content import ExportOptions, Part, moment_scene
+from gviz.render.picture_request import ExportOptions, Part, moment_scene
 from gviz.render.theme import LIGHT
 from gviz.trace import load
 

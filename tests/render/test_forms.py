@@ -20,7 +20,7 @@ from gviz.render.file_formats import exporter_for
 from gviz.render.forms import animation, gif, mermaid, picture_json, svg
 from gviz.render.forms.series import frames, pass_moments
 from gviz.render.legend import painted
-from gviz.render.picture_content import ExportOptions, Part, drawing, moment_scene
+from gviz.render.picture_request import ExportOptions, Part, drawing, moment_scene
 from gviz.render.theme import LIGHT
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -331,12 +331,12 @@ def test_of_a_large_graph_what_autograd_does_not_follow_is_left_out(monkeypatch)
 
     timeline, notes = timeline_of(program), []
     every = titles()
-    monkeypatch.setattr("gviz.render.picture_content.FEW_NODES", 3)
+    monkeypatch.setattr("gviz.render.picture_request.FEW_NODES", 3)
     passed = titles()
     assert passed == {"w leaf #1", "const #2", "batch = slice #3", "mul #4", "loss = sum #5"}
     left_out = f"{len(every) - 5} of {len(every)} nodes are left out, as they have no gradient"
     assert notes == [f"{left_out}; --node (in Python: node=) draws what is near one"]
-    monkeypatch.setattr("gviz.render.picture_content.FEW_BOXES", 3)
+    monkeypatch.setattr("gviz.render.picture_request.FEW_BOXES", 3)
     assert titles() == passed
     assert notes[-1] == "5 boxes, and no module to close; --node (in Python: node=) draws what is near one"
     assert titles(depth=1) == passed
@@ -350,7 +350,7 @@ def test_of_a_large_graph_a_cut_and_the_moment_itself_are_drawn(monkeypatch):
         torch.zeros(2).log()
         (w * h).sum().backward()
 
-    monkeypatch.setattr("gviz.render.picture_content.FEW_NODES", 3)
+    monkeypatch.setattr("gviz.render.picture_request.FEW_NODES", 3)
     timeline = Timeline(MemoryLog(list(events_of(program))))
     drawn = {}
     for n in (len(timeline), timeline.error_index.first_bad()):
@@ -363,7 +363,7 @@ def test_of_a_large_graph_a_cut_and_the_moment_itself_are_drawn(monkeypatch):
 
 
 def test_of_a_large_graph_that_autograd_does_not_follow_all_is_drawn(monkeypatch):
-    monkeypatch.setattr("gviz.render.picture_content.FEW_NODES", 3)
+    monkeypatch.setattr("gviz.render.picture_request.FEW_NODES", 3)
     timeline = timeline_of(lambda: torch.ones(2).exp().log().sqrt().sum())
     drawn = moment_scene(timeline, len(timeline), drawing(timeline, len(timeline), ExportOptions(note=lambda _: None)))
     assert len(drawn.boxes) == len(timeline.nodes) == 5

@@ -11,7 +11,7 @@ from render.pictures import boxes_and_lines, groups, read, words
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.file_formats import EXPORTERS
 from gviz.render.graphviz.dot import dot
-from gviz.render.picture_content import ExportOptions
+from gviz.render.picture_request import ExportOptions
 from gviz.render.scene import scene
 from gviz.values.plain_text import clipped_name
 

@@ -9,7 +9,7 @@ from render.test_programs import product_and_sine, written_through_a_view
 
 import gviz.engine as torch
 from gviz.events import HookRan
-from gviz.render.boxes.fold import Filter
+from gviz.render.boxes.folding import Filter
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.node_states import SHOWN
 from gviz.render.graphviz.dot import Manner, dot
@@ -18,7 +18,7 @@ from gviz.render.graphviz.legend_table import BOXES, LINES, legend_rows
 from gviz.render.graphviz.placement import spine
 from gviz.render.graphviz.process import draw
 from gviz.render.legend import SIGNS, legend
-from gviz.render.picture_content import ExportOptions, Part, drawing, last_moment, moment_scene
+from gviz.render.picture_request import ExportOptions, Part, drawing, last_moment, moment_scene
 from gviz.render.theme import LIGHT
 
 

@@ -5,7 +5,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.render.boxes.graph_options import Options
-from gviz.render.picture_content import ExportOptions, moment_scene, requested_scene
+from gviz.render.picture_request import ExportOptions, moment_scene, requested_scene
 
 SHAPE = (16, 64, 112, 112)
 

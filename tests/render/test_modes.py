@@ -9,7 +9,7 @@ from gviz.render.boxes.graph_options import Options
 from gviz.render.forms.text import text
 from gviz.render.graphviz.dot import dot
 from gviz.render.legend import legend
-from gviz.render.picture_content import moment_scene
+from gviz.render.picture_request import moment_scene
 from gviz.tui.drawing.node_details import plain_panel
 
 PROGRAM = """

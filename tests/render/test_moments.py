@@ -9,7 +9,7 @@ from gviz.render.boxes.detail_rows import SOURCE_WIDTH
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.cells.viewport import Moments, laid_out, look
-from gviz.render.picture_content import moment_scene
+from gviz.render.picture_request import moment_scene
 from gviz.render.scene import scene
 from gviz.tui.glyphs import ASCII
 

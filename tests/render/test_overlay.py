@@ -13,7 +13,7 @@ from gviz.explain import module_costs
 from gviz.explain.module_costs import Costs
 from gviz.render import detail_level
 from gviz.render.boxes.graph_options import Options
-from gviz.render.picture_content import ExportOptions, Part, requested_scene
+from gviz.render.picture_request import ExportOptions, Part, requested_scene
 
 
 def train():

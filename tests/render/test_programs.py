@@ -7,7 +7,7 @@ from render import golden
 import gviz.engine as torch
 from gviz.render.boxes.graph_options import Options
 from gviz.render.graphviz.dot import dot
-from gviz.render.picture_content import last_moment, moment_scene
+from gviz.render.picture_request import last_moment, moment_scene
 
 
 def product_and_sine():

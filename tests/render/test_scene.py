@@ -11,7 +11,7 @@ from stories import iterations, late
 import gviz.engine as torch
 from gviz import events as e
 from gviz.explain.event_description import sentence
-from gviz.render.boxes.fold import Filter
+from gviz.render.boxes.folding import Filter
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.forms.text import text

@@ -11,7 +11,7 @@ from gviz.render.boxes.graph_structure import structure
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.process import draw
 from gviz.render.graphviz.scene_drawing import settled
-from gviz.render.picture_content import ExportOptions
+from gviz.render.picture_request import ExportOptions
 from gviz.render.scene import scene
 
 

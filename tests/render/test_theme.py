@@ -8,7 +8,7 @@ from render.logs import two_shares
 from gviz.errors import GvizError
 from gviz.render.boxes.graph_options import Options
 from gviz.render.file_formats import EXPORTERS
-from gviz.render.picture_content import ExportOptions
+from gviz.render.picture_request import ExportOptions
 from gviz.render.styles import GVIZ, STYLES, style_named
 from gviz.render.theme import stylesheet
 

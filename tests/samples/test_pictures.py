@@ -8,8 +8,8 @@ from samples.lessons import LESSONS, recording
 
 from gviz.render.forms import animation
 from gviz.render.file_formats import exporter_for
-from gviz.render.picture_content import ExportOptions
-from gviz.render.picture_content import last_moment
+from gviz.render.picture_request import ExportOptions
+from gviz.render.picture_request import last_moment
 from gviz.render.boxes.graph_options import Options
 from gviz.render.forms.series import frames, pass_moments
 from gviz.render.styles import STYLES

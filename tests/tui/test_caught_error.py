@@ -11,7 +11,7 @@ import gviz.engine as torch
 from gviz import emit
 from gviz import events as e
 from gviz.render.boxes.graph_options import Options
-from gviz.render.picture_content import moment_scene
+from gviz.render.picture_request import moment_scene
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Cursor

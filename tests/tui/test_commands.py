@@ -3,7 +3,7 @@ from driving import transcript
 from stories import demo
 
 from gviz.errors import GvizError
-from gviz.tui.commands.table import SPECS, help_for
+from gviz.tui.commands.command_table import SPECS, help_for
 from gviz.tui.language.command import Command
 from gviz.tui.language.parser import parse
 from gviz.tui.styled_lines import plain

@@ -1,7 +1,7 @@
 """The page of keys and commands, written from the tables."""
 
 from docs.make_commands import PATH, text
-from gviz.tui.commands.table import GROUPS, SPECS
+from gviz.tui.commands.command_table import GROUPS, SPECS
 
 
 def test_the_page_is_as_the_tables_are():

@@ -289,7 +289,7 @@ async def test_it_knows_whether_it_fits():
 
 
 async def test_a_large_graph_is_shown_in_parts_that_follow_the_moment(monkeypatch):
-    monkeypatch.setattr("gviz.render.boxes.selection.PART", 20)
+    monkeypatch.setattr("gviz.render.boxes.drawn_nodes.PART", 20)
     app = Stage(tall())
     async with app.run_test(size=(60, 20)) as pilot:
         app.go(1)

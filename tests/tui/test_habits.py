@@ -7,8 +7,8 @@ from driving import after, app_of, transcript
 from stories import Story, demo
 
 from gviz.errors import GvizError
+from gviz.tui.commands.command_table import BY_NAME, SPECS
 from gviz.tui.commands.info_pages import PAGES
-from gviz.tui.commands.table import BY_NAME, SPECS
 from gviz.tui.language.other_debuggers import INFO_INSTEAD, INSTEAD
 from gviz.tui.language.parser import parse
 from gviz.tui.widgets.prompt import Prompt

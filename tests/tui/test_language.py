@@ -13,8 +13,8 @@ import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.system.cooperative_work import finished
 from gviz.tui import keymaps
+from gviz.tui.commands.command_table import SPECS
 from gviz.tui.commands.session_file import session_lines
-from gviz.tui.commands.table import SPECS
 from gviz.tui.config import Config, read
 from gviz.tui.language.command import Answer, View, work
 from gviz.tui.language.parser import parse, spec_of

@@ -8,12 +8,12 @@ import gviz.engine as torch
 from gviz.engine import nn
 from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
 from gviz.explain.source_frames import frame_text
+from gviz.render.boxes.drawn_nodes import shown_ends
 from gviz.render.boxes.graph_structure import structure
-from gviz.render.boxes.selection import shown_ends
 from gviz.render.page.page_data import moves
 from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui.drawing.pass_list import pass_rows
-from gviz.tui.folds import Folds
+from gviz.tui.fold_state import Folds
 from gviz.tui.glyphs import glyphs
 from gviz.tui.widgets._graph_drawings import Drawings
 from gviz.tui.widgets.graph_canvas import GraphCanvas

@@ -12,7 +12,7 @@ from textual.widgets import Input
 import gviz.engine as torch
 from gviz.query.name_lookup import NamedNodes
 from gviz.query.node_lookup import last
-from gviz.tui.commands.table import SPECS
+from gviz.tui.commands.command_table import SPECS
 from gviz.tui.config import Config
 from gviz.tui.keymaps import ACTS, keys_of
 from gviz.tui.language.completion import completions

@@ -12,7 +12,7 @@ import gviz.engine as torch
 from gviz.explain.tracking import UNTRACKED
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.node_states import MEANINGS, SHOWN
-from gviz.render.picture_content import moment_scene
+from gviz.render.picture_request import moment_scene
 from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.help import SECTIONS, help_page, words_page
 from gviz.tui.drawing.tape import note

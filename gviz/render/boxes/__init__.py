@@ -3,12 +3,12 @@
 Read first:
 
 1. `structure.py`: `structure`, the boxes and lines of one iteration, made once.
-2. `fold.py`: `fold`, which nodes share a box because a module is collapsed or a block repeats.
+2. `folding.py`: `fold`, which nodes share a box because a module is collapsed or a block repeats.
 3. `value_rows.py`: the lines of text in the box of a node at one moment.
 
-The walk of one node, ``y = relu(x)`` in a module that is expanded: `selection` decides that the picture shows it.
+The walk of one node, ``y = relu(x)`` in a module that is expanded: `drawn_nodes` decides that the picture shows it.
 `function_calls` finds the call in the source that created it, so its box can be called ``relu``, and `repeats` finds
-blocks that repeat. `fold` gives the node a box of its own, `box_size` gives the box its size in characters, and
+blocks that repeat. `folding` gives the node a box of its own, `box_size` gives the box its size in characters, and
 `links` gives it its lines. At each moment, `box_content` says what the box shows: `value_rows` writes its value and
 gradient, `node_states` the word for its state, and `module_boxes` does the same for collapsed modules. `edge_content`
 says what each line shows, and `gviz.render.scene` puts all of it together.

@@ -14,7 +14,7 @@ from gviz.explain.tracking import as_at
 from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.box_size import Outline, Role, message_rows, module_key, module_title
 from gviz.render.boxes.edge_content import brings, hook_words
-from gviz.render.boxes.fold import Group
+from gviz.render.boxes.folding import Group
 from gviz.render.boxes.graph_structure import Structure
 from gviz.render.boxes.module_boxes import group_rows, group_states, group_status, inner_hooks, operation_list
 from gviz.render.boxes.node_remarks import cut_text, remark

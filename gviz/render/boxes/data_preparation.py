@@ -30,7 +30,7 @@ from dataclasses import replace
 from gviz.events import RequiresGradSet
 from gviz.explain.display_names import op_title
 from gviz.explain.failed_call import failed_call
-from gviz.render.boxes.fold import DATA, CallGraph, ModuleCall, Preparation
+from gviz.render.boxes.folding import DATA, CallGraph, ModuleCall, Preparation
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 

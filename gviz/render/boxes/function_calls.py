@@ -29,7 +29,7 @@ from functools import lru_cache
 from gviz.events.operation_names import ABBREVIATED, DOCUMENTED
 from gviz.explain.display_names import is_mask, public_name, with_mode
 from gviz.render.boxes.data_preparation import with_data
-from gviz.render.boxes.fold import CALLS, CallGraph, Filter, ModuleCall, around
+from gviz.render.boxes.folding import CALLS, CallGraph, Filter, ModuleCall, around
 from gviz.render.boxes.node_remarks import is_inside_call
 from gviz.render.boxes.repeats import with_repeats
 from gviz.source import parsing

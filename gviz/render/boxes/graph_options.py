@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from gviz.explain.display_names import MAX_TITLE
 from gviz.explain.module_costs import CostKind
-from gviz.render.boxes.fold import ALL, Filter
+from gviz.render.boxes.folding import ALL, Filter
 from gviz.render.boxes.tensor_pictures import grid_shape
 from gviz.values.value_text import SOME
 

@@ -27,6 +27,7 @@ from gviz.render.boxes.box_size import (
     saved_key,
     saved_place,
 )
+from gviz.render.boxes.drawn_nodes import PART, inputs_through_untracked, reached, roots_of, shown_nodes
 from gviz.render.boxes.edges import (
     Boxes,
     Link,
@@ -38,10 +39,9 @@ from gviz.render.boxes.edges import (
     merged,
     operand_links,
 )
-from gviz.render.boxes.fold import CallGraph, Folded, ModuleCall, calls_around, fold, graph_of
+from gviz.render.boxes.folding import CallGraph, Folded, ModuleCall, calls_around, fold, graph_of
 from gviz.render.boxes.function_calls import with_level
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.selection import PART, inputs_through_untracked, reached, roots_of, shown_nodes
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.value_text import CUT

@@ -8,7 +8,7 @@ For example, a transformer of four layers, with 400 nodes:
     the same with equal parts drawn as one (``layers ×4``)    with the first of the parts expanded, and without
 
 Which of them is chosen depends on the room. A picture measures them (`gviz.render.detail_level`). A terminal, which
-scrolls, takes the first with few boxes (`gviz.tui.folds`).
+scrolls, takes the first with few boxes (`gviz.tui.fold_state`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gviz.render.boxes.fold import CallGraph, Filter, Folded, Group, Repeat, closed_below, fold
+from gviz.render.boxes.folding import CallGraph, Filter, Folded, Group, Repeat, closed_below, fold
 from gviz.render.boxes.repeats import with_repeats
 from gviz.trace.graph_state import NodeInfo
 

@@ -28,7 +28,7 @@ from gviz.render.boxes.box_size import (
     tensor_room,
 )
 from gviz.render.boxes.edge_content import gradient_symbol
-from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, Preparation, shared
+from gviz.render.boxes.folding import CallGraph, Group, ModuleCall, Preparation, shared
 from gviz.render.boxes.node_remarks import cut_text, cuts
 from gviz.render.boxes.node_states import State, cut_word, has_no_gradient, state_word
 from gviz.render.boxes.part_gradients import (

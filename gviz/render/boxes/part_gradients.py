@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from math import isfinite, log, nan
 
-from gviz.render.boxes.fold import Group
+from gviz.render.boxes.folding import Group
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

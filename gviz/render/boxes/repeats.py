@@ -13,7 +13,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gviz.explain.display_names import public_name
-from gviz.render.boxes.fold import REPEATS, CallGraph, Calls, ModuleCall, Repeat, matches
+from gviz.render.boxes.folding import REPEATS, CallGraph, Calls, ModuleCall, Repeat, matches
 from gviz.trace.graph_state import NodeInfo
 from gviz.values.value_text import CUT
 

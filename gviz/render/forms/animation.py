@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from gviz.render.forms.series import pass_moments, pictures, scenes
 from gviz.render.forms.svg import headed, picture_id, style_element, words
 from gviz.render.graphviz.svg_output import scaled, slim
-from gviz.render.picture_content import ExportOptions
+from gviz.render.picture_request import ExportOptions
 from gviz.render.scene import Scene
 from gviz.trace.timeline import Timeline
 

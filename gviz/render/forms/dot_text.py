@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gviz.render.graphviz.dot import Manner, dot
-from gviz.render.picture_content import ExportOptions, requested_scene
+from gviz.render.picture_request import ExportOptions, requested_scene
 from gviz.trace.timeline import Timeline
 
 

@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import Any
 
 from gviz.render.forms.series import pass_moments, pictures, scenes
-from gviz.render.picture_content import ExportOptions
+from gviz.render.picture_request import ExportOptions
 from gviz.render.theme import Theme
 from gviz.trace.timeline import Timeline
 

@@ -9,7 +9,7 @@ from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.edge_content import Edge
 from gviz.render.graphviz.placement import flow
 from gviz.render.legend import painted
-from gviz.render.picture_content import ExportOptions, requested_scene
+from gviz.render.picture_request import ExportOptions, requested_scene
 from gviz.render.scene import Scene
 from gviz.render.theme import Theme
 from gviz.trace.timeline import Timeline

@@ -10,7 +10,7 @@ import msgspec
 
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.edge_content import Edge
-from gviz.render.picture_content import ExportOptions, requested_scene
+from gviz.render.picture_request import ExportOptions, requested_scene
 from gviz.trace.graph_state import NodeState, OutputState
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline

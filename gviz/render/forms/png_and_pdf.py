@@ -7,7 +7,7 @@ from struct import unpack
 
 from gviz.render.graphviz.process import Picture, has_font
 from gviz.render.graphviz.scene_drawing import drawn, picture_scene, resolution
-from gviz.render.picture_content import ExportOptions
+from gviz.render.picture_request import ExportOptions
 from gviz.trace.timeline import Timeline
 
 MOST_PIXELS = 50_000_000

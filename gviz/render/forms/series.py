@@ -14,9 +14,9 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.box_row import Row
+from gviz.render.boxes.drawn_nodes import shown_ends
 from gviz.render.boxes.edge_content import Edge
 from gviz.render.boxes.node_states import State
-from gviz.render.boxes.selection import shown_ends
 from gviz.render.figure import FIGURES, as_figures
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import digraph
@@ -35,7 +35,7 @@ from gviz.render.graphviz.scene_drawing import (
 )
 from gviz.render.graphviz.svg_output import scaled
 from gviz.render.legend import legend, together
-from gviz.render.picture_content import ExportOptions, check_moment, drawing, moment_structure
+from gviz.render.picture_request import ExportOptions, check_moment, drawing, moment_structure
 from gviz.render.scene import Scene, scene
 from gviz.trace.timeline import Timeline
 

@@ -9,7 +9,7 @@ from html import escape
 from gviz.render.boxes.box_content import Box
 from gviz.render.graphviz.scene_drawing import drawn, picture_scene
 from gviz.render.graphviz.svg_output import SIZE, scaled, slim, times
-from gviz.render.picture_content import ExportOptions
+from gviz.render.picture_request import ExportOptions
 from gviz.render.scene import UNTITLED, Scene
 from gviz.render.theme import stylesheet
 from gviz.trace.timeline import Timeline

@@ -12,7 +12,7 @@ from gviz.render.boxes.edge_content import Edge
 from gviz.render.boxes.graph_structure import Structure
 from gviz.render.cells import Canvas
 from gviz.render.cells.viewport import laid_out, look
-from gviz.render.picture_content import ExportOptions, check_moment, drawing, moment_structure
+from gviz.render.picture_request import ExportOptions, check_moment, drawing, moment_structure
 from gviz.render.scene import Scene, parts, scene
 from gviz.trace.timeline import Moment, Timeline
 

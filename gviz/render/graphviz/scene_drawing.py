@@ -14,7 +14,7 @@ from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.placement import INCH, Placing, is_chain, placing
 from gviz.render.graphviz.process import Picture, TooSlowError, draw, draw_all
-from gviz.render.picture_content import ExportOptions, requested_scene, require_readable
+from gviz.render.picture_request import ExportOptions, requested_scene, require_readable
 from gviz.render.scene import Scene, framed
 from gviz.trace.timeline import Timeline
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gviz.render.page.html_document import document
 from gviz.render.page.page_data import contents
-from gviz.render.picture_content import ExportOptions, check_moment
+from gviz.render.picture_request import ExportOptions, check_moment
 from gviz.system.gc_pause import uncollected
 from gviz.trace.timeline import Timeline
 

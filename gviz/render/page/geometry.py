@@ -24,7 +24,7 @@ from gviz.render.graphviz.placement import (
 )
 from gviz.render.graphviz.process import TooSlowError, draw, draw_all
 from gviz.render.graphviz.scene_drawing import LAYOUT_BOXES, laid_out_or_simple
-from gviz.render.picture_content import ExportOptions
+from gviz.render.picture_request import ExportOptions
 from gviz.render.scene import Scene
 from gviz.render.theme import Direction
 

@@ -18,12 +18,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gviz.render.boxes.box_size import Outline, module_key
+from gviz.render.boxes.drawn_nodes import shown_nodes
 from gviz.render.boxes.edges import Link
-from gviz.render.boxes.fold import CallGraph, Group, graph_of
+from gviz.render.boxes.folding import CallGraph, Group, graph_of
 from gviz.render.boxes.function_calls import with_level
 from gviz.render.boxes.graph_options import ALL_FRAMES, Options
 from gviz.render.boxes.graph_structure import Structure, structure
-from gviz.render.boxes.selection import shown_nodes
 from gviz.render.page.changes import line_key
 from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Timeline

@@ -45,7 +45,7 @@ def _write(timeline: Timeline, n: int, path: str) -> tuple[str, ...]:
     Returns what was done, and notes about the file, each without a full stop.
     """
     from gviz.render.file_formats import exporter_for  # Graphviz is only needed here
-    from gviz.render.picture_content import ExportOptions
+    from gviz.render.picture_request import ExportOptions
 
     notes: list[str] = []
     exporter = exporter_for(path)

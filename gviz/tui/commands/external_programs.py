@@ -130,7 +130,7 @@ def _browsed(timeline: Timeline, n: int) -> str:
     import webbrowser
 
     from gviz.render.file_formats import exporter_for  # Graphviz is only needed here
-    from gviz.render.picture_content import ExportOptions
+    from gviz.render.picture_request import ExportOptions
 
     path, notes = Path(tempfile.mkdtemp(prefix="gviz-")) / "recording.html", list[str]()
     page = exporter_for(path.name).render(timeline, n, ExportOptions(timeout=BROWSER_SECONDS, note=notes.append))

@@ -6,7 +6,7 @@ from functools import partial
 
 from gviz.errors import GvizError, did_you_mean
 from gviz.tui.drawing.module_tree import module_lines
-from gviz.tui.folds import AUTOMATIC, GRAPH_LEVELS
+from gviz.tui.fold_state import AUTOMATIC, GRAPH_LEVELS
 from gviz.tui.language.command import Answer, View
 from gviz.tui.session import Session
 from gviz.values.number_text import typed_count

@@ -4,5 +4,5 @@ Read first: ``command.py`` (a command, its declaration, its answers), ``parser.p
 keeps the lines of scripts and breakpoints), ``completion.py``.
 
 The path of ``n- 3``: `Reader.typed` takes the line. `Reader.next` passes it to `parse`, which finds ``next`` in
-``gviz/tui/commands/table.py``, reverses it because of the minus, and returns ``Command("reverse-next", 3)``.
+``gviz/tui/commands/command_table.py``, reverses it because of the minus, and returns ``Command("reverse-next", 3)``.
 """

@@ -10,11 +10,11 @@ from gviz.errors import GvizError
 from gviz.explain.display_names import own_name, public_name
 from gviz.query.moment_words import MOMENT_WORDS
 from gviz.query_syntax.stop_condition import EVENTS
+from gviz.tui.commands.command_table import SPECS, find
 from gviz.tui.commands.export_copy import OF_NODE
 from gviz.tui.commands.info_pages import PAGES
-from gviz.tui.commands.table import SPECS, find
 from gviz.tui.config import SETTINGS
-from gviz.tui.folds import AUTOMATIC, GRAPH_LEVELS
+from gviz.tui.fold_state import AUTOMATIC, GRAPH_LEVELS
 from gviz.tui.language.command_input import WORD_ENDS
 from gviz.tui.session import Session
 

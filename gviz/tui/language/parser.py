@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from gviz.errors import GvizError
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints
-from gviz.tui.commands.table import BY_NAME, REPEATED, SPECS, find, reversed_spec, unknown_command
+from gviz.tui.commands.command_table import BY_NAME, REPEATED, SPECS, find, reversed_spec, unknown_command
 from gviz.tui.language.command import Answer, Command, Confirm, Reply, Script, Spec
 from gviz.tui.stop_reason import CursorStop
 from gviz.values.plain_text import clipped, shown

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.style import Style
 from textual.widgets.option_list import Option
 
-from gviz.tui.commands.table import SPECS
+from gviz.tui.commands.command_table import SPECS
 from gviz.tui.keymaps import ACTS, KEYMAPS, Keys, first
 from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.themes import SHORT

@@ -16,7 +16,7 @@ from textual.reactive import Reactive, reactive
 from textual.screen import Screen
 from textual.widget import Widget
 
-from gviz.render.boxes.fold import ALL, Filter
+from gviz.render.boxes.folding import ALL, Filter
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.breakpoints import BreakpointEntry
 from gviz.tui.cursor import Cursor

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gviz.render.boxes.fold import Filter
+from gviz.render.boxes.drawn_nodes import PART, Parts
+from gviz.render.boxes.folding import Filter
 from gviz.render.boxes.graph_options import Density, Options
 from gviz.render.boxes.graph_structure import Form, form, structure
-from gviz.render.boxes.selection import PART, Parts
 from gviz.render.cells.viewport import Moments
 from gviz.render.layout import DEFAULT_WIDTH
 from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Timeline
-from gviz.tui.folds import Folds
+from gviz.tui.fold_state import Folds
 from gviz.tui.glyphs import Glyphs
 
 KEPT = 4

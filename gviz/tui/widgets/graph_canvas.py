@@ -28,7 +28,7 @@ from textual.widget import Widget
 
 from gviz.events import Failed, GradFlowed
 from gviz.render.boxes.box_size import FAILED, Role
-from gviz.render.boxes.fold import ALL, Filter
+from gviz.render.boxes.folding import ALL, Filter
 from gviz.render.cells.viewport import Moments
 from gviz.render.layout import PlacedBox
 from gviz.trace.timeline import Moment, Timeline
@@ -44,7 +44,7 @@ from gviz.tui.drawing.minimap import (
     placed_marks,
     row_of,
 )
-from gviz.tui.folds import Folds
+from gviz.tui.fold_state import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.panel_arrangement import LEAST_GRAPH_ROWS, label_density, panel_title
 from gviz.tui.styled_lines import Line

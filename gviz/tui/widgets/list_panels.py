@@ -8,7 +8,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
-from gviz.render.boxes.fold import ALL, Filter
+from gviz.render.boxes.folding import ALL, Filter
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.breakpoints import BreakpointEntry
 from gviz.tui.drawing.module_tree import module_rows

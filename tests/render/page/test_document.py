@@ -21,7 +21,7 @@ from gviz.errors import GvizError
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.file_formats import exporter_for
-from gviz.render.picture_content import ExportOptions, Part, moment_scene
+from gviz.render.picture_request import ExportOptions, Part, moment_scene
 
 CONTENTS = import_module("gviz.render.page.page_data")  # its function has the same name in the package
 
@@ -148,7 +148,7 @@ def test_a_page_of_the_moment_before_everything_counts_from_it():
 
 
 def test_each_graph_says_what_of_it_is_left_out(monkeypatch):
-    monkeypatch.setattr("gviz.render.picture_content.FEW_NODES", 1)
+    monkeypatch.setattr("gviz.render.picture_request.FEW_NODES", 1)
 
     def program():
         w = torch.tensor([1.0, 2.0], requires_grad=True)

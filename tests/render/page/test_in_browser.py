@@ -12,7 +12,7 @@ from gviz.explain.event_description import description
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.file_formats import exporter_for
 from gviz.render.page.changes import box_cells
-from gviz.render.picture_content import ExportOptions, Part
+from gviz.render.picture_request import ExportOptions, Part
 from gviz.render.scene import scene
 from gviz.trace import navigation
 

@@ -30,7 +30,8 @@ from gviz.errors import GvizError
 from gviz.events import NodeCreated
 from gviz.render.boxes.collapsed_parts import summary
 from gviz.render.boxes.data_preparation import FEWEST_OPERATIONS, with_data
-from gviz.render.boxes.fold import (
+from gviz.render.boxes.drawn_nodes import shown_nodes
+from gviz.render.boxes.folding import (
     CALLS,
     DATA,
     FEW_BOXES,
@@ -54,7 +55,6 @@ from gviz.render.boxes.fold import (
 from gviz.render.boxes.function_calls import with_calls
 from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informative
 from gviz.render.boxes.repeats import is_repeat_named, with_repeats
-from gviz.render.boxes.selection import shown_nodes
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished, parts
 from gviz.trace.backward_order import planned
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo

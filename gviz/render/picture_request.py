@@ -9,7 +9,8 @@ from math import inf
 
 from gviz.errors import GvizError
 from gviz.explain.module_costs import costs, why_no_costs
-from gviz.render.boxes.fold import (
+from gviz.render.boxes.drawn_nodes import shown_nodes
+from gviz.render.boxes.folding import (
     ALL,
     FEW_BOXES,
     CallGraph,
@@ -26,7 +27,6 @@ from gviz.render.boxes.fold import (
 from gviz.render.boxes.function_calls import has_public_names, with_calls
 from gviz.render.boxes.graph_options import Level, Options
 from gviz.render.boxes.graph_structure import Structure, structure
-from gviz.render.boxes.selection import shown_nodes
 from gviz.render.figure import FIGURES, FigureName, as_figure, page_within
 from gviz.render.scene import Scene, scene
 from gviz.render.styles import PictureStyle, style_named

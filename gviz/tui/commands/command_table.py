@@ -36,7 +36,7 @@ from gviz.tui.commands import (
 )
 from gviz.tui.cursor import Asker, Cursor, Move
 from gviz.tui.drawing.help import about, words_like, words_page
-from gviz.tui.folds import Folds
+from gviz.tui.fold_state import Folds
 from gviz.tui.language.command import Answer, Command, FrontEnd, Reply, Run, Spec, View, Work
 from gviz.tui.language.other_debuggers import INSTEAD
 from gviz.tui.session import Session

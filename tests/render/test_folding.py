@@ -10,7 +10,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.render.boxes.fold import (
+from gviz.render.boxes.folding import (
     CallGraph,
     Filter,
     ModuleCall,
