@@ -100,6 +100,9 @@ NOISED = {
     "of an interpolation": (
         net("x_t = torch.lerp(x0, torch.randn_like(x0), t)\nloss = F.smooth_l1_loss(net(x_t), x_t.clone())  #!"),
         "warning"),
+    "of rows with one factor": (
+        net("rows = data[torch.randperm(32)[:8]]\nnoisy = rows + torch.randn_like(rows).mul(0.3)\n"
+            "loss = F.mse_loss(net(noisy), noisy)  #!"), "note"),
     "with one factor": (
         net("noisy = x0 + 0.3 * torch.randn_like(x0)\nloss = F.mse_loss(net(noisy), noisy)  #!"), "note"),
 }  # fmt: skip
@@ -112,6 +115,13 @@ CLEAN = {
         "loss = F.mse_loss(net(one), other)"),
     "noise within the model": net(
         "h = net[1](net[0](x0))\nloss = F.mse_loss(net[2](h + 0.1 * torch.randn_like(h)), x0)"),
+    "data that the program makes": net(
+        "x = torch.sin(3 * torch.rand(16, 1) * torch.arange(4.0)) + 0.1 * torch.randn(16, 4)\n"
+        "loss = F.mse_loss(net(x), x)"),
+    "data around centers": net(
+        "centers = x0[torch.arange(16) // 8]\nx = centers + 0.3 * torch.randn(16, 4)\nloss = F.mse_loss(net(x), x)"),
+    "data that the program computes": net(
+        "x = torch.sin(x0)\nx = x + 0.3 * torch.randn_like(x)\nloss = F.mse_loss(net(x), x)"),
     "a shift of all": net("x = x0 + 1.5\nloss = F.mse_loss(net(x), x)"),
     "the velocity": net(
         "e = torch.randn_like(x0)\nx_t = q_sample(x0, t, e)\nloss = F.mse_loss(net(x_t), e - x0)"),

@@ -163,12 +163,18 @@ def _is_refreshed(survey: Survey, node: int, seq: int, event: Write, written: _W
 
 
 def _uses_only_parameters(survey: Survey, node: int, writer: int, written: _Writers) -> bool:
-    """Return whether an operation and those before it read only a leaf, parameters, their copies and plain numbers."""
+    """Return whether an operation and those before it read only a leaf, parameters, their copies and plain numbers.
+
+    Results of ``autograd.grad`` do not count: a step of an inner loop is taken with them, and no ``.grad`` is used.
+    """
     waiting, seen = [writer], {writer}
+    captured = {event.pass_nr for _, event in survey.passes if event.inputs}
     while waiting and len(seen) < _MOST_SOURCES:
         record = survey.nodes[waiting.pop()]
         storages = [output.storage for output in record.created.outputs]
         writers = [one for storage in storages for one in written.get(storage, {}).values()]
+        if record.op == "grad" or record.created.during[0] in captured:
+            continue  # of autograd.grad, which leaves every .grad as it was
         if record.created.kind != "op" and not _is_plain(survey, record):
             return False
         for source in (*(source for source, _ in record.created.inputs), *writers):

@@ -25,9 +25,14 @@ from gviz.values.number_text import bytes_text
 MOST_ALIVE = 3
 """Graphs of one line that may be alive at once: the one in use, the last one, and one being replaced."""
 
+_FEWEST_UNUSED = 2
+
 
 def kept_graphs(survey: Survey) -> Iterator[Finding]:
-    """Yield lines with tracked results from more than `MOST_ALIVE` iterations that are alive at the end."""
+    """Yield lines with tracked results from more than `MOST_ALIVE` iterations that are alive at the end.
+
+    Where no pass goes through the graphs, as in a validation after each epoch, `_FEWEST_UNUSED` iterations are enough.
+    """
     if len(survey.timeline.iterations) <= MOST_ALIVE or any(running_sums(survey)):
         return
     last_pass = max((seq for seq, _ in survey.passes), default=survey.end)  # after it the program frees everything
@@ -36,16 +41,24 @@ def kept_graphs(survey: Survey) -> Iterator[Finding]:
         record for record in survey.alive(last_pass) if record.created.kind == "op" and record.created.requires_grad
     )
     alive = [record for record in tracked if record.node not in in_use and not _is_of_gradcheck(survey, record)]
-    by_line: defaultdict[int, dict[int, NodeRecord]] = defaultdict(dict)
+    by_line: defaultdict[int, list[NodeRecord]] = defaultdict(list)
     for record in alive:
-        by_line[record.created.stack][survey.timeline.iteration_at(record.seq).index] = record
-    last = max(
-        (one for one in by_line.values() if len(one) > MOST_ALIVE),
-        key=lambda line: max(record.seq for record in line.values()),
-        default=None,
-    )
+        by_line[record.created.stack].append(record)
+    kept = (one for records in by_line.values() if (one := _kept_results(survey, records)))
+    last = max(kept, key=lambda records: records[-1].seq, default=None)
     if last is not None:
-        yield _kept_finding(survey, list(last.values()), alive)
+        yield _kept_finding(survey, last, alive)
+
+
+def _kept_results(survey: Survey, records: Sequence[NodeRecord]) -> list[NodeRecord]:
+    """Return a result of each graph that a line keeps: the last one of each iteration, or all that no pass has used."""
+    by_iteration = {survey.timeline.iteration_at(record.seq).index: record for record in records}
+    if len(by_iteration) > MOST_ALIVE:
+        return list(by_iteration.values())
+    if len(by_iteration) < _FEWEST_UNUSED or len(records) <= MOST_ALIVE:
+        return []
+    states = survey.timeline.at(records[-1].seq).states([record.node for record in records])
+    return [] if any(state is not None and state.pass_nr for state in states) else list(records)
 
 
 _GRADCHECK = re.compile(r"\bgrad(grad)?check\(")

@@ -28,6 +28,8 @@ from gviz.values.number_text import shape_text
 
 _OPERATIONS = frozenset({"randn_like", "rand_like", "normal"})
 _CALLS = _OPERATIONS | {"randn", "rand"}
+_LIKE = frozenset({"randn_like", "rand_like"})
+_SELECTIONS = frozenset({"getitem", "index", "index_select", "select", "slice", "narrow", "split", "chunk", "unbind"})
 _DIFFERENCES = LOSSES_OF_PAIRS | {"sub", "l1_loss"}
 _ERRORS = frozenset({"pow", "square", "abs", "mul", "norm", "linalg_vector_norm", "mean", "sum"})
 
@@ -145,8 +147,8 @@ def _one_draw(survey: Survey, drawn: NodeRecord, other: NodeRecord) -> tuple[Fra
 def noised_target(survey: Survey) -> Iterator[Finding | None]:
     """Yield losses whose target is the noised input of the model, so that it learns the identity: each line once.
 
-    The noise must be drawn anew for the pass. A factor of the noise for each sample is that of a diffusion model; with
-    one factor for all, the noise may be a part of the data.
+    The noise must be drawn anew for the pass. A factor of the noise for each sample is that of a diffusion model. With
+    one factor for all, the noise may be a part of the data: so only noise like a given tensor is reported, as a note.
     """
     starts, seen = [seq for seq, _ in survey.passes], set[int]()
     for record in survey.ops(*_DIFFERENCES):
@@ -161,9 +163,12 @@ def noised_target(survey: Survey) -> Iterator[Finding | None]:
         if noise is None or not prediction.created.requires_grad:
             continue
         yield None
-        nr = bisect_left(starts, record.seq)
         drawn, factor = noise
-        if drawn.seq > (starts[nr - 1] if nr else 0) and noised.node in ancestors(survey.timeline, prediction.node):
+        nr = bisect_left(starts, record.seq)
+        since = starts[nr - 1] if nr else 0
+        if factor is None and not _is_noise_like_data(survey, noised, drawn, since):
+            continue
+        if drawn.seq > since and noised.node in ancestors(survey.timeline, prediction.node):
             seen.add(record.created.stack)
             yield _noised_finding(survey, record, noised, drawn, factor)
 
@@ -189,11 +194,25 @@ def _noise_in(survey: Survey, record: NodeRecord) -> tuple[NodeRecord, NodeRecor
             one = draws[0] if len(draws) == 1 else one
         if found is None and _is_draw(survey, one) and one.shape == record.shape:
             found = one, factor
-        elif one.shape == record.shape:
+        elif source.shape == record.shape:
             others += 1
     if record.op == "lerp" and found is not None and len(sources) > 2 and _is_many(sources[2]):
         found = found[0], sources[2]
     return found if others else None
+
+
+def _is_noise_like_data(survey: Survey, noised: NodeRecord, drawn: NodeRecord, since: int) -> bool:
+    """Return whether noise was drawn in the shape of data from before an event, ``x + 0.1 * torch.randn_like(x)``.
+
+    A program that makes its own data, ``torch.sin(t) + 0.1 * torch.randn(n)``, computes the rest of the sum.
+    """
+    if drawn.op not in _LIKE and called_function(survey.timeline, survey.at(drawn)) not in _LIKE:
+        return False
+    parts = (survey.unwrapped(one) for one in survey.sources(noised) if one.shape == noised.shape)
+    data = next((one for one in parts if one is not drawn and drawn not in survey.sources(one)), None)
+    while data is not None and data.op in _SELECTIONS:
+        data = next((survey.unwrapped(one) for one in survey.sources(data)), None)
+    return data is not None and data.created.kind != "op" and data.seq <= since
 
 
 def _is_many(record: NodeRecord) -> bool:

@@ -131,10 +131,8 @@ def _shuffled_alone(survey: Survey) -> Iterator[Finding | None]:
                 text = titled("{} and {} are shuffled, each by a draw of its own", name, other)
             pair = f"they are used as a pair at {file_line(at.path, shuffle.pair.line)}"
             part = Finding("beside", pair, 0, at=shuffle.pair)
-            fix = (
-                "one order for both: order = np.random.permutation(n); inputs, targets = inputs[order], targets[order]"
-            )
-            yield Finding("other-samples", text, survey.end, 0, (part,), fix, shuffle.at, suspected=True)
+            fix = f"one order for both: order = {shown(shuffle.draw)}; {name}[order], {other}[order]"
+            yield Finding("other-samples", text, survey.end, 0, (part,), fix, shuffle.at, suspected=not shuffle.both)
 
 
 _INPUTS = re.compile(r"(?:^|_)(?:x|inputs?|data|images?|features?|feats|samples?)(?:$|_)", re.IGNORECASE)
@@ -156,11 +154,13 @@ def _kind_of(name: str) -> str:
 class _Shuffle:
     """A line that shuffles an array, the other array of a pair, and a line that uses them as one.
 
-    `both` is whether another line shuffles the other array, too, by a draw of its own.
+    `draw` is a call that draws an order of the array. `both` is whether another line shuffles the other array, too, by a
+    draw of its own.
     """
 
     at: Frame
     name: str
+    draw: str
     other: str
     pair: Frame
     both: bool
@@ -182,7 +182,12 @@ def _shuffles_of_one(timeline: Timeline, at: Frame) -> Iterator[_Shuffle]:
     text = program_text(timeline, at)
     if text is None:
         return
-    shuffled = {name: one for one in text.statements if (name := _shuffled_by(one.node))}
+    shuffled: dict[str, Statement] = {}
+    draws: dict[str, str] = {}
+    for one in text.statements:
+        if (found := _shuffled_by(one.node)) is not None:
+            shuffled[found[0]] = one
+            draws[found[0]] = found[1]
     if not shuffled or _are_made_equal(text, shuffled.values()):
         return
     for name, one in islice(shuffled.items(), _MOST_SHUFFLES):
@@ -201,9 +206,10 @@ def _shuffles_of_one(timeline: Timeline, at: Frame) -> Iterator[_Shuffle]:
                 (partner,) = partners
                 if partner not in shuffled or shuffled[partner].first > one.first:
                     pair = frame_of(at, other.first, text)
-                    yield _Shuffle(frame_of(at, one.first, text), name, partner, pair, partner in shuffled)
+                    at_shuffle = frame_of(at, one.first, text)
+                    yield _Shuffle(at_shuffle, name, draws[name], partner, pair, partner in shuffled)
                 break
-            changed |= {*_changed(other.node)} if not _shuffled_by(other.node) else set()
+            changed |= {*_changed(other.node)} if _shuffled_by(other.node) is None else set()
 
 
 def _changed(node: ast.stmt) -> Iterator[str]:
@@ -230,17 +236,20 @@ def _are_made_equal(text: ProgramText, shuffles: Iterable[Statement]) -> bool:
     return restores or len(seeding) > len({*seeding})
 
 
-def _shuffled_by(node: ast.stmt) -> str:
-    """Return the name that a statement shuffles: ``np.random.shuffle(x)``, ``x = x[np.random.permutation(n)]``."""
+def _shuffled_by(node: ast.stmt) -> tuple[str, str] | None:
+    """Return the name that a statement shuffles, and a call that draws an order.
+
+    It is ``np.random.shuffle(x)`` or ``x = x[np.random.permutation(n)]``.
+    """
     match node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(attr="shuffle"), args=[ast.Name(id=name), *_])):
-            return name
+            return name, f"np.random.permutation(len({name}))"
         case ast.Assign(
             targets=[ast.Name(id=name)],
             value=ast.Subscript(value=ast.Name(id=read), slice=ast.Call() as call),
         ) if name == read and called_name(call) in _PERMUTING:
-            return name
-    return ""
+            return name, ast.unparse(call)
+    return None
 
 
 def _partners(text: ProgramText, one: Statement, name: str) -> Iterator[str]:

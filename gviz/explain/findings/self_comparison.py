@@ -9,7 +9,7 @@ negative)`` the anchor is its own positive, so that the loss only drives samples
 
 Limits. Random operations make other numbers each time, so they are never the same. ``x - x.detach()`` is left out: its
 value is 0, but not its gradient. If the operands are trained, the term may be a placeholder, so that is a note, but not
-for an anchor and its positive.
+for an anchor and its positive, nor if the whole loss is 0.
 
 A difference of an old and a new value is one, too, if both share one memory, whether a loss uses it or not.
 """
@@ -338,7 +338,7 @@ def _finding(survey: Survey, root: NodeRecord, pair: _Pair) -> Finding:
     timeline, compared = survey.timeline, survey.at(pair.record)
     origin = _origin(survey, pair.one)
     is_one_node = origin is _origin(survey, pair.other)
-    of = origin if is_one_node else pair.one
+    of = origin if is_one_node and pair.one is not pair.other else pair.one
     text = titled("{} compares {} with itself", label(timeline, pair.record.node), label(timeline, of.node))
     is_trained = pair.one.created.requires_grad or pair.other.created.requires_grad
     always = "always 1" if pair.record.op == "cosine_similarity" else "always 0"
@@ -350,7 +350,7 @@ def _finding(survey: Survey, root: NodeRecord, pair: _Pair) -> Finding:
         operands = f"{one} and {other} are both {made}"
     doubtful = min(pair.one, pair.other, key=lambda each: each.created.requires_grad)  # the first, if both are alike
     at = compared
-    if not is_one_node or doubtful not in (origin, *_copies(survey, origin)):
+    if pair.one is not pair.other and (not is_one_node or doubtful not in (origin, *_copies(survey, origin))):
         at = _line_in(survey, doubtful, compared) or compared
     trains = (
         "their distance is always 0: no samples are drawn together"
@@ -365,10 +365,18 @@ def _finding(survey: Survey, root: NodeRecord, pair: _Pair) -> Finding:
         )
     if is_triplet:
         fix = "another sample with the same label as the positive, or another view of the anchor"
-    suspected = is_trained and not (is_triplet and pair.one is pair.other)
+    is_placeholder = is_trained and root.number != 0 and not (is_triplet and pair.one is pair.other)
     edit = _edit(survey, root, origin, at) if is_one_node and not is_trained else None
     return Finding(
-        "self-comparison", text, pair.record.seq, pair.record.node, (part,), fix, at, suspected=suspected, edit=edit
+        "self-comparison",
+        text,
+        pair.record.seq,
+        pair.record.node,
+        (part,),
+        fix,
+        at,
+        suspected=is_placeholder,
+        edit=edit,
     )
 
 

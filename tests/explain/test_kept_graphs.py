@@ -1,0 +1,65 @@
+"""Validations that keep their graphs from epoch to epoch, and lists of results that are right."""
+
+import pytest
+
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+PROGRAM = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+history = []
+def validate():
+    VALIDATE
+for epoch in range(4):
+    for i in range(2):
+        x = torch.randn(4, 3)
+        loss = (net(x) - x[:, :1]).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    EPOCH
+"""
+
+
+def kept(validate, epoch, engine, checks):
+    text = PROGRAM.replace("VALIDATE", validate.replace("\n", "\n    ")).replace("EPOCH", epoch)
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    return text, [one for one in outcome.found if one.finding.kind == "graphs-kept"]
+
+
+LOOP = "scores = []\nfor i in range(5):\n    x = torch.randn(4, 3)\n    "
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "scores.append((net(x) - 1).pow(2).mean())  #!",
+        "score = (net(x) - 1).pow(2).mean()\n    scores.append(score)  #!",
+    ],
+)
+def test_a_validation_that_keeps_its_graphs_is_found_in_few_epochs(line, engine, checks):
+    text, (one,) = kept(f"{LOOP}{line}\nreturn scores", "history.extend(validate())", engine, checks)
+    assert "15 graphs are alive at once" in one.finding.text
+    assert "with torch.no_grad(): around it" in one.finding.fix
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    after = checks.of_text(one.finding.edit.applied(text), engine)
+    assert [each for each in after.found if each.finding.kind == "graphs-kept"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("line", "epoch"),
+    [
+        ("scores.append((net(x) - 1).pow(2).mean().item())", "history.extend(validate())"),
+        ("with torch.no_grad(): scores.append((net(x) - 1).pow(2).mean())", "history.extend(validate())"),
+        ("scores.append((net(x) - 1).pow(2).mean().detach())", "history.extend(validate())"),
+        ("scores.append((net(x) - 1).pow(2).mean())", "history.append(sum(score.item() for score in validate()))"),
+        ("scores.append((net(x) - 1).pow(2).mean())", "last = validate()"),
+    ],
+)
+def test_numbers_and_lists_that_are_dropped_are_not(line, epoch, engine, checks):
+    assert kept(f"{LOOP}{line}\nreturn scores", epoch, engine, checks)[1] == []
