@@ -91,7 +91,22 @@ for epoch in range(3):
         opt.step()
 """, ["12 of 18", "torch.from_numpy(self.rows[i]).clone()"]),
 }  # fmt: skip
+HAND_MADE = """
+import torch
+torch.manual_seed(0)
+w = (torch.randn(4, 1) / 2).requires_grad_()
+speed = torch.zeros_like(w)
+for i in range(4):
+    x = torch.randn(8, 4)
+    loss = (x @ w - x[:, :1]).pow(2).mean()
+    (g,) = torch.autograd.grad(loss, [w])
+    with torch.no_grad():
+        speed.mul_(0.9).add_(g)
+        w.sub_(0.05 * speed)
+        w.mul_(1 - 0.001)
+"""
 HEALTHY = {
+    "a parameter that is made and trained by hand": HAND_MADE,
     "a copy": loop("x = data[i:i + 2].clone()\nx *= 1.1\nx += 0.1 * torch.randn(2, 4)"),
     "a copy of an array": loop("x = torch.from_numpy(array[i:i + 2]).clone()\nx.mul_(torch.rand(1))"),
     "a write to a result": loop("x = data[i:i + 2] * 1.1\nx.add_(torch.randn_like(x)).clamp_(-1, 1)"),

@@ -127,7 +127,8 @@ def test_a_shuffle_of_one_of_a_pair_is_found(shuffle, says, engine, checks):
     text, (one,) = in_numpy(shuffle, engine, checks)
     assert one.level == ("note" if "stays" in says else "warning")
     assert says in one.finding.text
-    assert "[order]" in one.finding.fix and "np.random.permutation(" in one.finding.fix
+    assert "[order]" in one.finding.fix
+    assert "np.random.permutation(" in one.finding.fix
     assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
 
 

@@ -27,7 +27,7 @@ from math import isfinite
 
 import numpy as np
 
-from gviz.events import OptimizerStepped, StorageWritten
+from gviz.events import OptimizerStepped, RequiresGradSet, StorageWritten
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Edit, before, node_replaced, places_in
 from gviz.explain.finding import Finding, Number
@@ -95,6 +95,7 @@ class _Search:
         self.survey = survey
         self.passes = [seq for seq, _ in survey.passes]
         self.writers_of: defaultdict[int, list[NodeRecord]] = defaultdict(list)  # by memory
+        self.leaves = {event.node for _, event in survey.timeline.select((RequiresGradSet,)) if event.requires_grad}
 
     def findings(self) -> Iterator[Finding | None]:
         """Yield the findings, of fresh tensors and of one that is written again."""
@@ -129,6 +130,8 @@ class _Search:
         target = next(self.survey.sources(writer), None)
         if target is None or target.created.requires_grad or target.created.kind not in ("constant", "op"):
             return None
+        if target.node in self.leaves:
+            return None  # what is trained by hand: w = torch.randn(3).requires_grad_()
         attrs = dict(target.created.attrs)
         if (
             "grad_of" in attrs

@@ -154,8 +154,8 @@ def _kind_of(name: str) -> str:
 class _Shuffle:
     """A line that shuffles an array, the other array of a pair, and a line that uses them as one.
 
-    `draw` is a call that draws an order of the array. `both` is whether another line shuffles the other array, too, by a
-    draw of its own.
+    `draw` is a call that draws an order of the array. `both` is whether another line shuffles the other array, too, by
+    a draw of its own.
     """
 
     at: Frame
