@@ -93,17 +93,21 @@ for epoch in range(3):
 }  # fmt: skip
 HAND_MADE = """
 import torch
-torch.manual_seed(0)
-w = (torch.randn(4, 1) / 2).requires_grad_()
-speed = torch.zeros_like(w)
-for i in range(4):
-    x = torch.randn(8, 4)
-    loss = (x @ w - x[:, :1]).pow(2).mean()
-    (g,) = torch.autograd.grad(loss, [w])
+gen = torch.Generator().manual_seed(5)
+def init(*shape):
+    return (torch.randn(*shape, generator=gen) / shape[0] ** 0.5).requires_grad_()
+params = {"w1": init(4, 8), "b1": torch.zeros(8, requires_grad=True), "w2": init(8, 1)}
+speed = {name: torch.zeros_like(w) for name, w in params.items()}
+for i in range(6):
+    x = torch.rand(16, 4, generator=gen)
+    loss = (torch.tanh(x @ params["w1"] + params["b1"]) @ params["w2"] - x[:, :1]).pow(2).mean()
+    grads = torch.autograd.grad(loss, list(params.values()))
     with torch.no_grad():
-        speed.mul_(0.9).add_(g)
-        w.sub_(0.05 * speed)
-        w.mul_(1 - 0.001)
+        for (name, w), g in zip(params.items(), grads):
+            speed[name].mul_(0.9).add_(g)
+            w.sub_(0.05 * speed[name])
+            if name.startswith("w"):
+                w.mul_(1 - 0.001)
 """
 HEALTHY = {
     "a parameter that is made and trained by hand": HAND_MADE,
