@@ -1,10 +1,17 @@
-"""State that is copied onto itself: saved without a copy, or read from the model that it is loaded into."""
+"""State that is copied onto itself: saved without a copy, or read from the model that it is loaded into.
+
+Idea. ``self.target = self.policy`` makes a second name, not a second model. What copies one to the other, or averages
+both, reads and writes the same memory. Copies and averages are known by their operations: each operand is a multiple of
+the memory that is written to. ``load_state_dict(copy.deepcopy(net.state_dict()))`` is no operation, but each of its
+writes leaves the numbers that the parameter had, though steps have changed them since the last one.
+"""
 
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -15,11 +22,13 @@ from gviz.events import (
     StorageWritten,
 )
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import Change, Edit, node_replaced, rewritten
+from gviz.explain.edit import Change, Edit, imported_modules, node_replaced, rewritten
 from gviz.explain.finding import Finding, Number
+from gviz.explain.parameter_updates import numbers_without_shape, written_tensor
 from gviz.explain.program_text import (
     ProgramText,
     frame_of,
+    program_text,
     receiver,
     statement_at,
 )
@@ -27,7 +36,7 @@ from gviz.explain.source_frames import innermost
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
-from gviz.values.plain_text import file_line
+from gviz.values.plain_text import file_line, shown
 
 # Copies onto their own memory: of a state that was saved by reference and restored later, or of a model onto itself
 
@@ -78,9 +87,10 @@ def copied_onto_itself(survey: Survey) -> Iterator[Finding | None]:
     iteration: a program may load the state that it has just saved.
     """
     timeline, calls = survey.timeline, defaultdict[int, list[_CopyOntoItself | None]](list)
-    for record, one in _copies(survey):
+    for record, one in _copies_and_averages(survey):
         yield None
         calls[record.created.stack].append(one if one is not None and not one.writes else None)
+    is_found = False
     for stack, copies in calls.items():
         vain = [one.record for one in copies if one is not None]
         seqs: defaultdict[int, list[int]] = defaultdict(list)
@@ -89,7 +99,10 @@ def copied_onto_itself(survey: Survey) -> Iterator[Finding | None]:
         if not stack or len(vain) < len(copies) or len(seqs) < _FEWEST_VAIN:
             continue
         if not any(_is_written_otherwise(survey, each[0], each[-1]) for each in seqs.values()):
+            is_found = True
             yield _in_vain_finding(survey, vain, len(seqs))
+    if not is_found:
+        yield from _loaded_in_vain(survey)
 
 
 def _is_written_otherwise(survey: Survey, first: int, last: int) -> bool:
@@ -147,12 +160,229 @@ def _is_written_through(survey: Survey, source: NodeRecord, record: NodeRecord) 
     )
 
 
+# Averages of a tensor with itself
+
+
+def _copies_and_averages(survey: Survey) -> Iterator[tuple[NodeRecord, _CopyOntoItself | None]]:
+    """Yield each copy of a tensor to another, and each write in place that may average one with another."""
+    written: defaultdict[int, list[int]] = defaultdict(list)
+    for seq, event in survey.select(StorageWritten):
+        written[event.storage].append(seq)
+    for record, one in _copies(survey):
+        yield record, one or _averaged_with_itself(survey, record, None, written)
+    scaled: dict[tuple[int, int], NodeRecord] = {}  # by storage and version
+    for record in survey.ops("lerp", "add", "mul"):
+        if record.created.requires_grad or not survey.timeline.op(record.created.op).name.endswith("_"):
+            continue
+        output = record.created.outputs[0]
+        if record.op == "mul":
+            scaled[output.storage, output.version] = record
+        else:
+            before = scaled.get((output.storage, output.version - 1))
+            yield record, _averaged_with_itself(survey, record, before, written)
+
+
+def _averaged_with_itself(
+    survey: Survey, record: NodeRecord, scaled: NodeRecord | None, written: Mapping[int, list[int]]
+) -> _CopyOntoItself | None:
+    """Return a write of an average of which each part is the memory that it writes to; None for any other write.
+
+    It is ``p.copy_(0.9 * p + 0.1 * q)``, ``p.lerp_(q, 0.1)`` or ``p.mul_(0.9).add_(0.1 * q)``, where q is p. `scaled`
+    is the product that was written to the same memory just before.
+    """
+    sources = list(survey.sources(record))
+    memory = _memory_of(sources[0]) if len(sources) > 1 else None
+    if memory is None:
+        return None
+    writes = written[memory[0]]
+    before = bisect_left(writes, record.seq)
+    part = _multiple(survey, sources[1], memory, writes[before - 1] if before else 0)
+    if part is None or (record.op == "copy" and _memory_of(sources[1]) == memory):
+        return None
+    if record.op == "add":
+        alpha = dict(record.created.attrs).get("alpha", 1)
+        factors = (_plain_number(one) for one in survey.sources(scaled)) if scaled is not None else iter(())
+        kept = next((factor for factor in factors if factor is not None), None)
+        if kept is None or not isinstance(alpha, int | float) or not _is_of_one_line(survey, record, scaled):
+            return None
+        part = kept + alpha * part
+    return _CopyOntoItself(record, sources[1], 0) if abs(part - 1) < _NEAR else None
+
+
+_NEAR = 1e-6
+
+
+def _is_of_one_line(survey: Survey, record: NodeRecord, other: NodeRecord | None) -> bool:
+    return other is not None and _place_of(survey, record) == _place_of(survey, other)
+
+
+def _plain_number(record: NodeRecord) -> float | None:
+    return record.number if record.created.kind == "constant" and not record.shape else None
+
+
+def _multiple(survey: Survey, record: NodeRecord, memory: _Memory, since: int) -> float | None:
+    """Return the factor of a memory in a tensor that is computed only from it and numbers; None for any other.
+
+    It must have been read after `since`, the last event that wrote to the memory.
+    """
+    while record.op in _COPIES and record.created.inputs and _memory_of(record) != memory and record.seq > since:
+        record = next(survey.sources(record), record)
+        if record.created.kind != "op":
+            break
+    if _memory_of(record) == memory:
+        return 1.0
+    sources = list(survey.sources(record))
+    is_made_here = record.created.kind == "op" and record.seq > since and not record.created.requires_grad
+    if not is_made_here or not 1 <= len(sources) <= _MOST_OPERANDS:
+        return None
+    factors = [_multiple(survey, one, memory, since) for one in sources]
+    numbers = [_plain_number(one) for one in sources]
+    other = dict(record.created.attrs).get("other")
+    match record.op, factors, numbers:
+        case "mul", [None, float() as factor], [float() as number_, _]:
+            return factor * number_
+        case "mul" | "div", [float() as factor, *_], [None, float() as number_] if number_:
+            return factor * number_ if record.op == "mul" else factor / number_
+        case "mul", [float() as factor], _ if isinstance(other, int | float):
+            return factor * other
+        case "add" | "sub", [float() as one, float() as two], _ if dict(record.created.attrs).get("alpha", 1) == 1:
+            return one + two if record.op == "add" else one - two
+    return None
+
+
+_MOST_OPERANDS = 2
+_COPIES = ("data", "detach", "clone", "to")
+
+
+# Loads that leave every number as it was
+
+
+def _loaded_in_vain(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the loads of a state whose every write leaves the numbers that a trained parameter had already.
+
+    A load is no operation, and has no line of its own: the only call that reads the state in the same statement is it.
+    """
+    timeline, unchanged = survey.timeline, defaultdict[int, list[int]](list)
+    changed, known = set[int](), dict[int, tuple[object, ...] | None]()
+    for seq, event in survey.select(StorageWritten):
+        owner = written_tensor(timeline, event)
+        if owner not in survey.optimized:
+            continue
+        numbers = numbers_without_shape(event.value)
+        if timeline.contexts.steps_at(seq):
+            known[owner] = numbers
+            continue
+        if owner in changed or known.get(owner) is None:
+            continue
+        yield None
+        if known[owner] == numbers:
+            unchanged[owner].append(seq)
+            known[owner] = None  # until the next step
+        else:
+            changed.add(owner)
+    owners = [owner for owner in unchanged if owner not in changed]
+    iterations = {timeline.iteration_at(seq).index for owner in owners for seq in unchanged[owner]}
+    if len(iterations) < _FEWEST_VAIN or len(owners) < len(unchanged):
+        return
+    call = _only_load(survey)
+    if call is not None:
+        yield _load_finding(survey, call, owners, min(unchanged[owners[0]]), len(iterations))
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """``target.load_state_dict(copy.deepcopy(net.state_dict()))``: the line, and the names of both models."""
+
+    at: Frame
+    target: str
+    source: str
+
+
+def _only_load(survey: Survey) -> _Load | None:
+    """Return the only call of the program that loads the state of another model; None if there are more."""
+    timeline = survey.timeline
+    roots = (survey.nodes[node] for _, event in survey.passes for node, _ in event.roots if node in survey.nodes)
+    ats = {at.path: at for root in roots for at in timeline.stack(root.created.stack)}
+    found = []
+    for at in ats.values():
+        text = program_text(timeline, at)
+        calls = [(one, call) for one in text.statements for call in one.parts(ast.Call)] if text is not None else []
+        for one, call in calls:
+            match call:
+                case ast.Call(func=ast.Attribute(value=target, attr="load_state_dict"), args=[state, *_]):
+                    parts = (part for part in ast.walk(state) if isinstance(part, ast.Attribute))
+                    source = next((part.value for part in parts if part.attr == "state_dict"), None)
+                    if text is not None and source is not None:
+                        line = frame_of(at, one.first, text)
+                        found.append(_Load(line, text.segment(target), text.segment(source)))
+    return found[0] if len({*found}) == 1 else None
+
+
+def _load_finding(survey: Survey, load: _Load, owners: Sequence[int], first: int, iterations: int) -> Finding:
+    timeline = survey.timeline
+    more = f" and {len(owners) - 1} more are loaded onto themselves" if len(owners) > 1 else " is loaded onto itself"
+    text = titled(f"{{}}{more} in {iterations} iterations", label(timeline, owners[0]))
+    target, source = shown(load.target), shown(load.source)
+    part = Finding("write", "each load leaves the numbers that the last step has written", first, owners[0])
+    numbers = (Number("iterations", iterations),)
+    made = _second_name(timeline, load.at, load.target, load.source)
+    at, edit = made if made is not None else (load.at, None)
+    fix = f"{target} and {source} are one model: make one of them a copy.deepcopy() of the other"
+    return Finding("copied-onto-itself", text, first, owners[0], (part,), fix, at, numbers, edit=edit)
+
+
+def _paired_models(timeline: Timeline, at: Frame) -> tuple[str, str] | None:
+    """Return the models whose parameters a loop around a line pairs: ``zip(a.parameters(), b.parameters())``."""
+    source = statement_at(timeline, at)
+    if source is None:
+        return None
+    text, one = source
+    loops = [other for other in text.statements if isinstance(other.node, ast.For) and other.node in one.around]
+    for statement in (one, *reversed(loops)):
+        for call in statement.parts(ast.Call):
+            match call:
+                case ast.Call(
+                    func=ast.Name(id="zip"),
+                    args=[
+                        ast.Call(func=ast.Attribute(value=first)),
+                        ast.Call(func=ast.Attribute(value=second)),
+                        *_,
+                    ],
+                ):
+                    return text.segment(first), text.segment(second)
+    return None
+
+
+def _second_name(timeline: Timeline, at: Frame, target: str, source: str) -> tuple[Frame, Edit | None] | None:
+    """Return the only line that makes one of two names refer to the model of the other, and the edit that copies it."""
+    text = program_text(timeline, at)
+    lines = []
+    for one in text.statements if text is not None and target and source else ():
+        match one.node:
+            case ast.Assign(targets=[name], value=ast.Name() | ast.Attribute() as value) if text is not None:
+                if {text.segment(name), text.segment(value)} == {target, source}:
+                    lines.append((one, value))
+    if len(lines) != 1 or text is None:
+        return None
+    one, value = lines[0]
+    is_imported = "copy" in imported_modules(text)
+    edit = node_replaced(text, value, f"copy.deepcopy({text.segment(value)})") if is_imported else None
+    return frame_of(at, one.first, text), edit
+
+
+# What is reported
+
+
 def _in_vain_finding(survey: Survey, copies: Sequence[NodeRecord], iterations: int) -> Finding:
     timeline, first = survey.timeline, copies[0]
     owners = list(dict.fromkeys(_owner_of(survey, record) for record in copies))
-    more = f" and {len(owners) - 1} more are copied onto themselves" if len(owners) > 1 else " is copied onto itself"
+    is_average = first.op != "copy" or _memory_of(next(survey.sources(first))) != _memory_of(
+        [*survey.sources(first)][1]
+    )
+    how = ("averaged with", "averages are of one memory only") if is_average else ("copied onto", "")
+    more = f" and {len(owners) - 1} more are {how[0]} themselves" if len(owners) > 1 else f" is {how[0]} itself"
     text = titled(f"{{}}{more} in {iterations} iterations", label(timeline, owners[0]))
-    memory = f"source and destination are the same memory: {len(copies):,} copies changed nothing"
+    memory = f"source and destination are the same memory: {len(copies):,} {how[1] or 'copies changed nothing'}"
     part = Finding("write", memory, first.seq, owners[0])
     pairs = (one for frame in timeline.stack(first.created.stack) if (one := _model_twice(timeline, frame)) is not None)
     pair = next(pairs, None)
@@ -167,8 +397,12 @@ def _in_vain_finding(survey: Survey, copies: Sequence[NodeRecord], iterations: i
     else:
         target, *others = receiver(timeline, at, "load_state_dict"), receiver(timeline, at, "state_dict")
         fix = "make one of the two models a copy: copy.deepcopy(model)"
+        if not target and at is not None:
+            target, *others = _paired_models(timeline, at) or ("", "")
         if target and others[0]:
             fix = f"{target} and {others[0]} are one model: make one of them a copy.deepcopy() of the other"
+            made = _second_name(timeline, at, target, others[0]) if at is not None else None
+            at, edit = made if made is not None else (at, None)
     return Finding("copied-onto-itself", text, first.seq, owners[0], (part,), fix, at, numbers, edit=edit)
 
 
@@ -209,7 +443,10 @@ def _place_of(survey: Survey, record: NodeRecord) -> str:
     return file_line(at.path, at.line) if at is not None else "the program"
 
 
-def _memory_of(record: NodeRecord) -> tuple[int, int, tuple[int, ...]] | None:
+_Memory = tuple[int, int, tuple[int, ...]]
+
+
+def _memory_of(record: NodeRecord) -> _Memory | None:
     """Return the storage, the offset and the shape of a tensor."""
     output = next(iter(record.created.outputs), None)
     return (output.storage, output.offset, record.shape) if output is not None and output.storage else None
