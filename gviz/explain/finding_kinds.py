@@ -408,6 +408,12 @@ KINDS: tuple[Kind, ...] = (
         find=second_derivatives.cross_derivatives,
     ),
     Kind(
+        "flat-derivative",
+        "warning",
+        "a second derivative of a network of relus, which is always 0",
+        find=second_derivatives.flat_derivatives,
+    ),
+    Kind(
         "partial-norm",
         "warning",
         "a gradient penalty with several norms for each sample, as of images over their channels",

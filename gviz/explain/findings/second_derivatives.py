@@ -1,21 +1,27 @@
-"""Derivatives of derivatives: gradients with ``create_graph=True`` that no loss uses, and sums over columns.
+"""Derivatives of derivatives: gradients with ``create_graph=True`` that no loss uses, sums over columns, and zeros.
 
 A gradient penalty is a loss of a first derivative, and has a file of its own: `gradient_penalty`.
 """
 
 from __future__ import annotations
 
+import ast
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from gviz.events import BackwardStarted, GradCaptured
+from gviz.explain.backward_passes import start_of_pass
 from gviz.explain.display_names import label, label_at, titled
+from gviz.explain.edit import Edit, node_replaced
 from gviz.explain.finding import Finding
+from gviz.explain.program_text import frame_of, line_text, program_text
 from gviz.explain.source_frames import innermost
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
+from gviz.trace.timeline import Timeline
 
 # Gradients that the program can differentiate again, and does not: the adapted weights of an inner loop, thrown away
 
@@ -168,3 +174,114 @@ def _cross_finding(
     part = Finding("sum", f"{adds}: column i has the sum over j of the derivatives by i and j", total.seq, total.node)
     fix = "one column at a time: autograd.grad(du[:, 0].sum(), x, create_graph=True)[0][:, 0]"
     return Finding("cross-derivatives", text, column.seq, column.node, (part,), fix, at, suspected=True)
+
+
+# A second derivative that is always 0: a network of relu is linear piece by piece
+
+
+def flat_derivatives(survey: Survey) -> Iterator[Finding | None]:
+    """Yield calls that differentiate a derivative of a network of relus again by its input, and always get zeros.
+
+    A physics-informed network with relu has no curvature: a term such as ``u_xx`` is 0 whatever the parameters are.
+    """
+    captured: defaultdict[int, list[GradCaptured]] = defaultdict(list)
+    for _, result in survey.select(GradCaptured):
+        captured[result.pass_nr].append(result)
+    passes = {event.pass_nr: event for _, event in survey.passes}
+    if not any(event.create_graph and event.inputs for event in passes.values()):
+        return
+    pass_of = {record.node: nr for nr, records in _nodes_by_pass(survey).items() for record in records}
+    calls: defaultdict[int, list[tuple[BackwardStarted, BackwardStarted | None]]] = defaultdict(list)
+    for event in passes.values():
+        if event.inputs and len(event.roots) == 1:
+            yield None
+            first = passes.get(_differentiated(survey, event.roots[0][0], pass_of))
+            results = captured[event.pass_nr]
+            is_flat = first is not None and bool(results) and all(_is_zero(one) for one in results)
+            calls[event.stack].append((event, first if is_flat else None))
+    for pairs in calls.values():
+        flat = [(event, first) for event, first in pairs if first is not None]
+        if len(flat) == len(pairs) >= _FEWEST_FLAT:
+            second, first = flat[0]
+            bend = _piecewise(survey, first)
+            if bend is not None and _by_the_input(survey, second, bend):
+                yield _flat_finding(survey, second, bend, len(flat))
+
+
+_FEWEST_FLAT = 2
+_MOST_BEHIND = 2_000
+_PIECEWISE = ("relu", "leaky_relu", "relu6", "prelu", "rrelu", "hardtanh", "threshold", "clamp_min", "clamp")
+_MOST_FACTORS = 4
+
+
+def _differentiated(survey: Survey, node: int, pass_of: Mapping[int, int]) -> int:
+    """Return the pass whose result a node is, or is the sum or a part of; 0 for any other node."""
+    record = survey.nodes.get(node)
+    for _ in range(_MOST_FACTORS):
+        if record is None or record.node in pass_of:
+            break
+        tracked = [one for one in survey.sources(record) if one.created.requires_grad]
+        record = tracked[0] if len(tracked) == 1 else None
+    return pass_of.get(record.node, 0) if record is not None else 0
+
+
+def _is_zero(event: GradCaptured) -> bool:
+    stats = event.value.statistics()
+    return event.value.size > 1 and stats is not None and stats.min == stats.max == 0 and not stats.nan
+
+
+def _piecewise(survey: Survey, first: BackwardStarted) -> NodeRecord | None:
+    """Return the first function of the network that is linear piece by piece, if it has no other activations."""
+    found = None
+    for node in islice(ancestors(survey.timeline, first.roots[0][0]), _MOST_BEHIND):
+        record = survey.nodes.get(node)
+        if record is not None and record.op in _PIECEWISE and record.created.requires_grad:
+            found = record
+        elif record is not None and record.op in _SMOOTH:
+            return None
+    return found
+
+
+_SMOOTH = ("tanh", "sigmoid", "silu", "gelu", "softplus", "sin", "cos", "exp", "elu", "selu", "celu", "mish")
+
+
+def _by_the_input(survey: Survey, second: BackwardStarted, bend: NodeRecord) -> bool:
+    """Return whether a pass differentiates by what goes into a function: by a tensor, and not by weights."""
+    before = {*islice(ancestors(survey.timeline, bend.node), _MOST_BEHIND)}
+    records = [survey.nodes[node] for node, _ in second.inputs if node in survey.nodes]
+    return all(record.node in before and record.created.kind != "parameter" for record in records)
+
+
+def _flat_finding(survey: Survey, second: BackwardStarted, bend: NodeRecord, count: int) -> Finding:
+    timeline = survey.timeline
+    call = next(iter(timeline.stack(second.stack)), None)
+    by = label(timeline, second.inputs[0][0])
+    text = titled("the second derivative by {} is always 0: {} has no curvature", by, label(timeline, bend.node))
+    start = start_of_pass(timeline, second.pass_nr)
+    line = f"{line_text(timeline, call)} gives zeros in all {count} calls" if call else f"zeros in all {count} calls"
+    part = Finding("zeros", line, start, second.inputs[0][0], at=call)
+    at, edit = _only_name(timeline, survey.at(bend), bend.op) or (survey.at(bend), None)
+    fix = "a smooth activation, such as Tanh, SiLU or a sine: relu is linear piece by piece"
+    return Finding("flat-derivative", text, start, second.inputs[0][0], (part,), fix, at, edit=edit)
+
+
+def _only_name(timeline: Timeline, at: Frame | None, op: str) -> tuple[Frame, Edit] | None:
+    """Return the only place of the program that names an activation's module, ``nn.ReLU``, and the edit to Tanh."""
+    text = program_text(timeline, at) if at is not None else None
+    name = {"relu": "ReLU", "leaky_relu": "LeakyReLU", "relu6": "ReLU6", "hardtanh": "Hardtanh"}.get(op)
+    if text is None or name is None:
+        return None
+    parts = [
+        (one, part)
+        for one in text.statements
+        for part in one.parts(ast.Attribute)
+        if part.attr == name and isinstance(part.value, ast.Name)
+    ]
+    calls = {id(call.func): call for one, _ in parts for call in one.parts(ast.Call)}
+    if len(parts) != 1 or at is None:
+        return None
+    _, part = parts[0]
+    call = calls.get(id(part))
+    tanh = f"{text.segment(part.value)}.Tanh"
+    edit = node_replaced(text, call, f"{tanh}()") if call is not None else node_replaced(text, part, tanh)
+    return (frame_of(at, part.lineno, text), edit) if edit is not None else None
