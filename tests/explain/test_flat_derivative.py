@@ -46,7 +46,8 @@ def flat(act, loss, engine, checks):
         ("F.relu", "du = grad(u, t)\nloss = (0.5 * grad(2 * du, t) - u).abs().mean()", ""),
         (
             "torch.relu",
-            "du = grad(u, t)\nd = torch.autograd.grad(du, t, torch.ones_like(du), retain_graph=True)[0]\nloss = (u + d).mean()",
+            "du = grad(u, t)\nd = torch.autograd.grad(du, t, torch.ones_like(du), retain_graph=True)[0]\n"
+            "loss = (u + d).mean()",
             "",
         ),
     ],

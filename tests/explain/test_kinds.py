@@ -35,7 +35,7 @@ def test_names_are_words_for_programs():
 
 def test_what_a_file_finds_is_of_a_kind_it_declares():
     parts = {"write", "freed", "crossing", "saved", "leaf", "root", "at", "used", "sum", "operand", "first", "nearest",
-             "elsewhere", "copied", "share", "spread", "alive", "since", "factor", "beside",
+             "elsewhere", "copied", "share", "spread", "alive", "since", "factor", "beside", "zeros",
              "graph", "more", "healed", "accumulated", "frozen", "earlier", "made-number", "before",
              "dropped", "tried", "overflow", "held", "mask", "padding",
              "became-nan", "became-inf", "carried", "grew", "used-up", "idle", "leapt", "recomputed",

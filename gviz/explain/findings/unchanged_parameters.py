@@ -38,7 +38,8 @@ from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
-from gviz.values.value import Stats, Value
+from gviz.values.plain_text import shown
+from gviz.values.value import Array, Stats, Value
 from gviz.values.value_text import norm
 
 
@@ -69,12 +70,16 @@ def unchanged(survey: Survey) -> Iterator[Finding | None]:
         for one in (known[node] for node in stepped):
             one.first = one.first or seq
             one.steps += 1
+    is_found = False
     for node, one in known.items():
         if one.steps and not one.moved:
             yield None
             path = path_to(survey.timeline, node, one.filled, one.gradient)
             if not is_cancelled(path):  # a bias before a normalization has no effect
+                is_found = True
                 yield _unchanged_finding(survey, node, one, path)
+    if not is_found:
+        yield from _mostly_rounded_away(survey)
 
 
 def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int, list[int]]]:
@@ -176,6 +181,115 @@ def _rounded_away(survey: Survey, node: int, one: _Parameter, call: Frame | None
     fix = "keep the parameters in float32, and compute the forward in the short dtype with torch.autocast"
     at, edit = cast if cast is not None else (call, None)
     return Finding("unchanged", text, one.first, node, (part,), fix, at, edit=edit)
+
+
+# Parameters of a short dtype most of whose elements no step changes
+#
+# An element moves only if its step is at least half the gap to the next number of its dtype: with lr=1e-4, Adam moves
+# the elements of bfloat16 below 0.05, and none near 1. Only parameters whose elements are all stored are counted. An
+# optimizer with stochastic rounding also moves elements by a whole gap now and then, so nearly all moved elements must
+# be those with small gaps. The exceptions are elements whose second moment has underflowed: Adam moves them far.
+
+_FEWEST_STEPS, _MOST_STEPS = 5, 200
+_MOSTLY = 0.5
+_EXCEPTIONS = 0.2
+_OFTEN = 4.0
+"""The most times the learning rate that a step of an element is expected to be."""
+
+
+@dataclass(slots=True)
+class _Elements:
+    """The elements of a parameter of a short dtype: as they are now, which have moved, and since which event.
+
+    `steps` counts the optimizer steps. `at` is where the program made the dtype short; None without such a line.
+    """
+
+    now: Array
+    moved: Array
+    since: int
+    at: Frame | None = None
+    steps: int = 0
+
+
+def _mostly_rounded_away(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the optimizer whose steps leave most elements of its parameters of a short dtype as they were."""
+    found: dict[int, _Elements] = {}
+    last: tuple[int, OptimizerStepped] | None = None
+    for node in survey.optimized:
+        value = survey.nodes[node].value if node in survey.nodes else None
+        _begin(found, node, value, survey.nodes[node].seq if node in survey.nodes else 0, None)
+    written: dict[int, tuple[Array, int]] = {}
+    for seq, event in survey.select(StorageWritten, DataSet, OptimizerStepped):
+        match event:
+            case OptimizerStepped(parameters=stepped):
+                for node in stepped:
+                    one, new = found.get(node), written.pop(node, None)
+                    if one is not None and new is not None and one.steps < _MOST_STEPS:
+                        one.moved = one.moved | (new[0] != one.now)
+                        one.now, one.steps, last = new[0], one.steps + 1, (seq, event)
+            case StorageWritten() | DataSet() if event.node in survey.optimized:
+                yield None
+                array = event.value.array()
+                one = found.get(event.node)
+                if one is not None and array is not None and array.shape == one.now.shape:
+                    written[event.node] = (array, seq)
+                else:
+                    frames = survey.timeline.stack(event.stack) if isinstance(event, DataSet) else ()
+                    _begin(found, event.node, event.value, seq, own_frame(frames))
+    counted = {node: one for node, one in found.items() if one.steps >= _FEWEST_STEPS}
+    if last is not None and counted:
+        finding = _rounded_finding(survey, counted, *last)
+        if finding is not None:
+            yield finding
+
+
+def _begin(found: dict[int, _Elements], node: int, value: Value | None, seq: int, at: Frame | None) -> None:
+    """Keep the elements of a parameter of a short dtype, and forget those of any other."""
+    array = value.array() if value is not None and value.dtype in _BITS else None
+    if array is None:
+        found.pop(node, None)
+    else:
+        found[node] = _Elements(array, np.zeros(array.shape, bool), seq, at)
+
+
+def _rounded_finding(survey: Survey, found: dict[int, _Elements], seq: int, step: OptimizerStepped) -> Finding | None:
+    timeline, node = survey.timeline, next(iter(found))
+    rate, dtype = options_of(timeline, node, seq).get("lr"), _dtype_of(survey, found[node], node)
+    is_normalized = "Adam" in step.kind or step.kind == "RMSprop"
+    if not isinstance(rate, float | int) or not rate or dtype not in _BITS or not is_normalized:
+        return None
+    elements = np.concatenate([one.now.ravel() for one in found.values()]).astype(np.float64)
+    moved = np.concatenate([one.moved.ravel() for one in found.values()])
+    if not np.isfinite(elements).all() or not elements.size:
+        return None
+    sizes = np.abs(elements)
+    gaps = 2.0 ** (np.floor(np.log2(np.maximum(sizes, 1e-30))) + 1 - _BITS[dtype])
+    stuck = ~moved & (gaps / 2 > abs(rate))
+    share = stuck.mean()
+    by_whole_gaps = moved & (gaps / 2 > _OFTEN * abs(rate))
+    if share < _MOSTLY or by_whole_gaps.sum() > _EXCEPTIONS * moved.sum():
+        return None
+    steps = max(one.steps for one in found.values())
+    text = titled(
+        f"{share:.0%} of the elements in {dtype} never change: the steps of {{}} round away", shown(step.kind)
+    )
+    size = float(np.median(sizes[stuck]))
+    gap = 2.0 ** (floor(log2(size)) + 1 - _BITS[dtype]) if size else 0.0
+    numbers = f"near {number(size)} the numbers of {dtype} are {number(gap)} apart, and lr is {number(rate)}"
+    counted = f"{elements.size:,} elements of {len(found)} parameters in {steps} steps"
+    part = Finding("gradient", f"{numbers} ({counted})", seq, node)
+    at = next((one.at for one in found.values() if one.at is not None), None)
+    call = next(iter(timeline.stack(step.stack)), None)
+    cast = _named_type(timeline, call, dtype) if at is None else None
+    at = at or (cast[0] if cast is not None else call)
+    fix = "keep the parameters in float32, and compute the forward in the short dtype with torch.autocast"
+    return Finding("unchanged", text, seq, node, (part,), fix, at, (Number("share", float(share), seq),))
+
+
+def _dtype_of(survey: Survey, one: _Elements, node: int) -> str:
+    """Return the dtype of a parameter since its elements were first stored."""
+    value = survey.timeline.memory_value(node, 0, one.since) or survey.nodes[node].value
+    return value.dtype if value is not None else ""
 
 
 def _replaced(survey: Survey, node: int, one: _Parameter) -> Finding | None:
