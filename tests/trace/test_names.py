@@ -406,3 +406,16 @@ def test_a_model_that_was_called_has_given_what_it_returned(timeline_in):
     """)
     timeline.growing = True
     assert timeline.info(timeline.nodes[-1]).also == ("r",)
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("w = torch.zeros(3).fill_(0.5)", ["w", "w"]),
+        ("w = torch.zeros(3).fill_(0.5).mul_(2).requires_grad_()", ["w", "(fill_)", "w"]),
+        ("w = torch.zeros(3).fill_(0.5).exp()", ["(fill_)", "w"]),
+        ("torch.zeros(3).fill_(0.5)", ["(fill_)"]),
+    ],
+)
+def test_a_new_tensor_that_is_written_to_at_once_has_the_name_of_the_result(names_in, line, names):
+    assert names_in(line) == names

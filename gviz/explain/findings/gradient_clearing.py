@@ -32,6 +32,7 @@ from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors, loses_tracking
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import shown
 from gviz.values.value import Value
 from gviz.values.value_text import bad_text, grad, share
 
@@ -239,8 +240,13 @@ def _not_cleared_finding(timeline: Timeline, leaf: _LeafGrad, times: int) -> Fin
     numbers, at = (Number("iterations", times, seq),), frames[0] if frames else None
     edit = _clearing_edit(timeline, event.node, leaf.used, at)
     optimizer = _optimizer(timeline, leaf.used)
-    by_hand = "" if optimizer else ", or w.grad = None after the update"
-    fix = f"{optimizer or 'optimizer'}.zero_grad() before each backward(){by_hand}"
+    variable = timeline.info(event.node).name
+    is_step = bool(timeline.contexts.steps_at(leaf.used)) or isinstance(timeline.event(leaf.used), OptimizerStepped)
+    fix = f"{optimizer or 'optimizer'}.zero_grad() before each backward()"
+    if not optimizer:
+        fix = f"{fix}, or w.grad = None after the update"
+    if not is_step and variable:
+        fix = f"{shown(variable)}.grad = None before each backward(), for example after the update"
     return Finding("not-cleared", text, seq, event.node, parts, fix, at, numbers, edit=edit)
 
 

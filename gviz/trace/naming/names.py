@@ -12,6 +12,7 @@ from gviz.trace.naming.bindings import MOVING, STORING, plain
 from gviz.trace.naming.calls import Call, Calls
 
 _LOOK_AHEAD = 200
+_MOST_WRITES = 4
 _TAKING_ROWS = "unbind"
 _INTO_A_VIEW = ("copy", "fill")
 
@@ -28,6 +29,7 @@ class NodeFacts(Protocol):
     def explicit_name(self, node: int) -> str: ...
     def returned(self, node: int) -> Mapping[int, KeyPath]: ...
     def op_name(self, number: int) -> str: ...
+    def users(self, node: int) -> tuple[int, ...]: ...
 
 
 class Names:
@@ -55,14 +57,14 @@ class Names:
 
         A node with several outputs has their names, or the variable that holds the whole return value of its call.
         """
-        return self._own(node) or self._of_gradient(node)
+        return self._own(node) or self._of_gradient(node) or self._of_write(node)
 
     def all_of(self, node: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
         """Return a node's name, the names of its outputs, and its names in callers."""
         if self._nodes.explicit_name(node) or self._nodes.returned(node):
             return self.of(node), self._of_outputs(node), ()
         own = self._variable(node)
-        name = own or self._of_gradient(node)
+        name = own or self._of_gradient(node) or self._of_write(node)
         return name, (name,), self._of_callers(node, own)
 
     def _of_outputs(self, node: int) -> tuple[str, ...]:
@@ -118,6 +120,22 @@ class Names:
     def _of_gradient(self, node: int) -> str:
         owner = self._origins.gradient_of.item(self._nodes.place_of(node))
         return f"{self._own(owner) or f'#{owner}'}.grad" if self._nodes.place_of(owner) >= 0 else ""
+
+    def _of_write(self, node: int) -> str:
+        """Return the name of a new tensor that is first of all written to: ``w = torch.empty(3).normal_()``."""
+        if self._nodes.created(node).kind != "constant":
+            return ""
+        tensor = [node]  # and the writes so far, whose results are the same tensor
+        for _ in range(_MOST_WRITES):
+            users = (user for one in tensor for user in self._nodes.users(one) if user not in tensor)
+            created = self._nodes.created(user) if (user := min(users, default=0)) else None
+            is_write = created is not None and created.inputs[:1] in [((one, 0),) for one in tensor]
+            if created is None or not is_write or not self._nodes.op_name(created.op).endswith("_"):
+                return ""
+            if name := self._own(user):
+                return name
+            tensor.append(user)
+        return ""
 
     def _variable(self, node: int) -> str:
         """Return the first variable that held the node's tensor, or ""."""
