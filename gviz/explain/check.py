@@ -137,6 +137,7 @@ _ZEROS = frozenset(["masked", "cancelled"])
 _CONSEQUENCES = {
     "inverted-mask": ("vanishing", "cancelled", "unchanged"),
     "unbounded-loss": ("exploding", "vanishing"),
+    "diverging": ("exploding",),
     "opposed-passes": ("unchanged",),
     "early-mean": ("vanishing", "cancelled", "unchanged"),
     "one-element": ("vanishing", "cancelled", "masked"),

@@ -96,3 +96,93 @@ TRAINED = {
 @pytest.mark.parametrize("name", TRAINED)
 def test_a_loss_that_does_not_grow_without_end_is_no_finding(name, engine, checks):
     assert "diverging" not in kinds(TRAINED[name], engine, checks)
+
+
+BY_HAND = """
+import torch
+torch.manual_seed(0)
+x = torch.linspace(0, 10, 20)
+y = 3 * x + 2 + torch.randn(20)
+w = torch.zeros(1, requires_grad=True)
+b = torch.zeros(1, requires_grad=True)
+lr = RATE
+for epoch in range(STEPS):
+    loss = ((w * x + b - y) ** 2).mean()  #!
+    UPDATE
+"""
+IN_PLACE = """loss.backward()
+with torch.no_grad():
+    w -= lr * w.grad
+    b -= lr * b.grad
+w.grad.zero_()
+b.grad.zero_()"""
+UPDATES = {
+    "in place": IN_PLACE,
+    "through data": """loss.backward()
+w.data = w.data - lr * w.grad
+b.data = b.data - lr * b.grad
+w.grad, b.grad = None, None""",
+    "in place of data": """w.grad, b.grad = None, None
+loss.backward()
+w.data -= lr * w.grad
+b.data -= lr * b.grad""",
+    "new leaves": """loss.backward()
+w = (w - lr * w.grad).detach().requires_grad_()
+b = (b - lr * b.grad).detach().requires_grad_()""",
+    "gradients as results": """g = torch.autograd.grad(loss, [w, b])
+with torch.no_grad():
+    w -= lr * g[0]
+    b -= lr * g[1]""",
+}
+
+
+def by_hand(update, rate="0.1", steps=10):
+    text = BY_HAND.replace("UPDATE", update.replace("\n", "\n    "))
+    return text.replace("RATE", rate).replace("STEPS", str(steps))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", UPDATES)
+def test_a_rate_that_is_too_large_is_the_reason_without_an_optimizer(name, engine, checks):
+    text = by_hand(UPDATES[name])
+    outcome = checks.of_text(text, engine)
+    (one,) = outcome.found  # and not the gradient that grows with the loss
+    assert (one.finding.kind, one.level) == ("diverging", "warning")
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert one.finding.fix == "a smaller learning rate than 0.1, or clip_grad_norm_ before the update"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_slow_divergence_without_an_optimizer_is_found(engine, checks):
+    (one,) = checks.of_text(by_hand(IN_PLACE, "0.031", 40), engine).found
+    assert one.finding.kind == "diverging"
+    assert "a smaller learning rate than 0.031" in one.finding.fix
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_optimizer_that_diverges_has_no_second_finding_about_its_gradient(engine, checks):
+    step = "opt.zero_grad()\nloss.backward()\nopt.step()"
+    text = by_hand(step).replace("lr = 0.1", "opt = torch.optim.SGD([w, b], lr=0.1)")
+    (one,) = checks.of_text(text, engine).found
+    assert one.finding.kind == "diverging"
+    assert one.finding.fix == "a smaller learning rate than 0.1, or clip_grad_norm_ before the step"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("steps", [3, 5])
+def test_a_gradient_that_is_large_as_the_loss_is_does_not_explode_on_its_way(steps, engine, checks):
+    assert checks.of_text(by_hand(IN_PLACE, "3.0", steps), engine).found == []
+
+
+ON_PURPOSE = {
+    "a rate that converges": by_hand(IN_PLACE, "0.01", 10),
+    "steps along the gradient": by_hand(IN_PLACE.replace("-=", "+="), "0.1", 10),
+    "a search for a rate": by_hand(IN_PLACE + "\nlr *= 2", "0.001", 12),
+    "leaves that stay": by_hand("loss.backward()\nw.grad, b.grad = None, None\ny = 10 * y"),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ON_PURPOSE)
+def test_a_loss_that_grows_on_purpose_without_an_optimizer_is_no_finding(name, engine, checks):
+    assert "diverging" not in kinds(ON_PURPOSE[name], engine, checks)

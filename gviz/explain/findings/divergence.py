@@ -7,17 +7,30 @@ inputs' size, so data of rms 1,800 needs a rate a million times smaller than dat
 Example. Areas of 600 to 3,000, numbers of rooms and ages go into ``nn.Linear(3, 1)``, with SGD and a rate of 0.01: the
 losses are 3932, 1.3e+13, 6.7e+22. The data needs to be standardized; a smaller rate would train the rooms too slowly.
 
+A program without an optimizer, ``w -= lr * w.grad``, can do the same. The direction and the rate of its steps are read
+from how the leaves differ between two passes.
+
 Limits. Losses of several kinds may balance each other, a search for a learning rate raises the rate on purpose, and an
-optimizer that maximizes is to raise its objective: all three are left out.
+optimizer that maximizes is to raise its objective: all three are left out. So are steps by hand along the gradient.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from math import isfinite, sqrt
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import hypot, isfinite, sqrt
 
-from gviz.events import DataSet, OptimizerStarted, OptimizerStepped, StorageWritten
+import numpy as np
+
+from gviz.events import (
+    DataSet,
+    GradCaptured,
+    OptimizerStarted,
+    OptimizerStepped,
+    StorageWritten,
+    grad_left,
+)
 from gviz.events.optimizer_options import options_in
 from gviz.explain.backward_passes import loss_at, row_text
 from gviz.explain.display_names import label, label_at, titled
@@ -29,7 +42,7 @@ from gviz.explain.tracking import ancestors
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.plain_text import shown
-from gviz.values.value import Value
+from gviz.values.value import Array, Value
 
 _FEWEST = 6
 """The fewest passes that show a divergence."""
@@ -54,7 +67,8 @@ def diverging(survey: Survey) -> Iterator[Finding | None]:
     timeline = survey.timeline
     if len({event.stack for _, event in survey.passes}) != 1 or len(survey.passes) < _FEWEST:
         return
-    if len({event.stack for _, event in survey.select(OptimizerStepped) if event.parameters}) != 1:
+    steps = {event.stack for _, event in survey.select(OptimizerStepped) if event.parameters}
+    if len(steps) > 1:
         return
     yield None
     losses = [one for seq, _ in survey.passes if (one := loss_at(timeline, seq)) is not None]
@@ -62,21 +76,119 @@ def diverging(survey: Survey) -> Iterator[Finding | None]:
     if len(values) < len(survey.passes) or not all(isfinite(value) and value > 0 for value in values):
         return
     start, end = max(values[:2]), values[-_RISES - 1 :]
-    if values[-1] > _TIMES * start and end == sorted(end) and not _rises_on_purpose(timeline):
-        finding = _finding(survey, losses[-1][0], values)
-        yield replace(finding, suspected=not _parameters_grow(survey))
+    if values[-1] <= _TIMES * start or end != sorted(end):
+        return
+    if steps and not _rises_on_purpose(timeline):
+        known = survey.optimized & survey.nodes.keys()
+        pairs = [(survey.nodes[node].value, timeline.memory_value(node, 0, survey.end)) for node in known]
+        rate = _rate_of_optimizer(timeline)
+        yield replace(_finding(survey, losses[-1][0], values, rate), suspected=not _grow(pairs))
+    elif not steps and (updates := _updates_by_hand(survey)) and not _are_on_purpose(updates):
+        pairs = [*zip(updates[0].before, updates[-1].after, strict=False)]
+        finding = _finding(survey, losses[-1][0], values, _rate_of_updates(updates), "the update")
+        yield replace(finding, suspected=not _grow(pairs) or any(one.rate is None for one in updates))
 
 
-def _parameters_grow(survey: Survey) -> bool:
+def _grow(pairs: Sequence[tuple[Value | None, Value | None]]) -> bool:
     """Return whether the steps have made a parameter many times as large."""
-    timeline, end = survey.timeline, survey.end
-    for node in survey.optimized:
-        record = survey.nodes.get(node)
-        values = (record.value, timeline.memory_value(node, 0, end)) if record is not None else ()
+    for values in pairs:
         sizes = [stats.rms for value in values if value is not None and (stats := value.statistics()) is not None]
         if len(sizes) == 2 and sizes[1] > _GROWN * max(sizes[0], 0.1):
             return True
     return False
+
+
+def _rate_of_optimizer(timeline: Timeline) -> float | None:
+    """Return the learning rate that all groups of an optimizer have in all its steps."""
+    events = (event for _, event in timeline.select((OptimizerStarted,)))
+    rates = {options_in(event.options, at).get("lr") for event in events for at in range(len(event.options))}
+    rate = rates.pop() if len(rates) == 1 else None
+    return float(rate) if isinstance(rate, float | int) else None
+
+
+# Updates by hand: how the leaves of a pass differ from those of the next
+
+
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """What happened between two passes: the leaves `before` and `after`, as they were when these began.
+
+    `along` is the sum of the products of all changes and their gradients: above 0 if the leaves move along the
+    gradient. `rate` is the norm of the changes for a gradient of norm 1. Both are None if not all elements are stored.
+    """
+
+    before: tuple[Value | None, ...]
+    after: tuple[Value | None, ...]
+    along: float | None
+    rate: float | None
+
+
+_Leaves = Sequence[tuple[int, Value | None]]
+"""The leaves that a pass reached, in order, and the gradients that they have after it."""
+
+_SAME_RATE = 0.01
+"""The relative difference between two rates that are one, as numbers of float32 show it."""
+
+
+def _updates_by_hand(survey: Survey) -> list[_Update]:
+    """Return the first update of a loop without an optimizer, one in its middle and the last; empty if one is unknown.
+
+    The leaves may be written to, or the program may make new ones.
+    """
+    numbers = [event.pass_nr for _, event in survey.passes]
+    of_pass: defaultdict[int, list[tuple[int, Value | None]]] = defaultdict(list)
+    for _, added in survey.accumulated:
+        of_pass[added.pass_nr].append((added.node, grad_left(added)))
+    for _, captured in survey.select(GradCaptured):
+        of_pass[captured.pass_nr].append((captured.node, captured.value))
+    places = sorted({0, len(numbers) // 2, len(numbers) - 2})
+    updates = [_update(survey, at, of_pass[numbers[at]], of_pass[numbers[at + 1]]) for at in places]
+    known = [one for one in updates if one is not None]
+    return known if len(known) == len(updates) else []
+
+
+def _update(survey: Survey, at: int, leaves: _Leaves, next_leaves: _Leaves) -> _Update | None:
+    """Return the update after the pass of number `at`; None if no leaf changed, or the next pass has others."""
+    timeline = survey.timeline
+    start, next_start = (seq for seq, _ in survey.passes[at : at + 2])
+    before = tuple(timeline.memory_value(node, 0, start) for node, _ in leaves)
+    after = tuple(timeline.memory_value(node, 0, next_start) for node, _ in next_leaves)
+    shapes = [[value.shape if value is not None else None for value in row] for row in (before, after)]
+    if not leaves or shapes[0] != shapes[1] or before == after:
+        return None
+    along, changes, gradients = 0.0, 0.0, 0.0
+    for old, new, (_, gradient) in zip(before, after, leaves, strict=True):
+        arrays = [_array(timeline, value) for value in (old, new, gradient)]
+        known = [
+            array for array in arrays if array is not None and array.shape == (old.shape if old is not None else ())
+        ]
+        if len(known) < len(arrays):
+            return _Update(before, after, None, None)
+        change = known[1] - known[0]
+        along += float((change * known[2]).sum())
+        changes = hypot(changes, float(np.linalg.norm(change)))
+        gradients = hypot(gradients, float(np.linalg.norm(known[2])))
+    return _Update(before, after, along, changes / gradients if gradients else None)
+
+
+def _array(timeline: Timeline, value: Value | None) -> Array | None:
+    array = timeline.array(value) if value is not None else None
+    return array.astype(np.float64) if array is not None and array.dtype.kind == "f" else None
+
+
+def _are_on_purpose(updates: list[_Update]) -> bool:
+    """Return whether most updates go along the gradient, or the last has a higher rate than the first."""
+    known = [one.along for one in updates if one.along is not None]
+    first, last = updates[0].rate, updates[-1].rate
+    rises = first is not None and last is not None and last > 2 * first
+    return rises or 2 * sum(one > 0 for one in known) > len(known)
+
+
+def _rate_of_updates(updates: list[_Update]) -> float | None:
+    """Return the rate, if all updates have the same: else they use momentum or the like."""
+    rates = [one.rate for one in updates if one.rate is not None]
+    is_one = len(rates) == len(updates) and max(rates) - min(rates) <= _SAME_RATE * max(rates)
+    return rates[-1] if is_one else None
 
 
 def _rises_on_purpose(timeline: Timeline) -> bool:
@@ -91,13 +203,14 @@ def _rises_on_purpose(timeline: Timeline) -> bool:
     return bool(rates) and rates[-1] > 2 * rates[0]
 
 
-def _finding(survey: Survey, root: int, values: list[float]) -> Finding:
+def _finding(survey: Survey, root: int, values: list[float], rate: float | None, step: str = "the step") -> Finding:
     timeline = survey.timeline
     count = len(values)
     text = titled(f"{{}} diverges in {count} passes: to {number(values[-1])}", label(timeline, root))
     grew = Finding("grew", f"the loss grew from pass to pass: {row_text(values)}", survey.passes[-1][0], root)
     scale = large_features(timeline, root)
-    fix = STANDARDIZE if scale is not None else "a smaller learning rate, or clip_grad_norm_ before the step"
+    than = f" than {number(rate, 3)}" if rate is not None else ""
+    fix = STANDARDIZE if scale is not None else f"a smaller learning rate{than}, or clip_grad_norm_ before {step}"
     numbers = (Number("first", values[0]), Number("last", values[-1], survey.passes[-1][0]))
     at = innermost(timeline.info(root))
     parts = (scale, grew) if scale is not None else (grew,)

@@ -4,8 +4,8 @@ Idea. Follow the largest contribution to each node from the leaf back to the roo
 this path are a waterfall; the ratio of two neighbours is the factor of one operation. A path that loses or gains more
 than eight orders of magnitude is reported, with the operations of the strongest factors.
 
-Limits. Factors inside the loss itself do not count: they shrink as the loss does. A gradient that cancels in the last
-sum (the bias before a normalization) is small for another reason and is left out.
+Limits. Factors inside the loss itself do not count: they shrink and grow as the loss does. A gradient that cancels in
+the last sum (the bias before a normalization) is small for another reason and is left out.
 """
 
 from __future__ import annotations
@@ -186,6 +186,7 @@ def _squashed(timeline: Timeline, path: list[Waypoint]) -> list[Waypoint]:
 
 
 def _exploding(timeline: Timeline, path: list[Waypoint]) -> Finding | None:
+    path = path[_length_of_loss(timeline, path) :]
     grown = path[path.index(min(path, key=lambda step: step.size)) :]
     return _finding(timeline, grown, "exploding") if grown[-1].size > EXPLODED * grown[0].size else None
 
