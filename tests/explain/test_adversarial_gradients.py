@@ -112,3 +112,93 @@ def test_a_step_of_the_generator_between_is_found_once(engine, checks):
     step = f"{CLEAR}{G_LOSS}g_loss.backward()\nopt_g.step()\n{D_LOSS}d_loss.backward()\nopt_d.step()"
     (one,) = [each for each in found_in(step, engine, checks)[1] if each.finding.kind == "not-cleared"]
     assert "still held the gradient of" in one.finding.text
+
+
+ATTACHED = "d_loss = bce(D(real), ones) + bce(D(fake), zeros)  #!\n"
+NEW_LOSS = "g_loss = bce(D(G(torch.randn(32, 4))), ones)\n"
+OF_BOTH = f"opt_d.zero_grad()\n{ATTACHED}d_loss.backward()\nopt_d.step()\n"
+STEP_OF_G = "g_loss.backward()\nopt_g.step()\nopt_g.zero_grad()"
+LEAST_SQUARES = "d_loss = F.mse_loss(D(real), ones) + F.mse_loss(D(fake), zeros)  #!\n"
+REACHED = {
+    "cleared after its own step": (f"{OF_BOTH}{NEW_LOSS}{STEP_OF_G}", True),
+    "two steps at the end": (
+        f"{CLEAR}{ATTACHED}d_loss.backward(retain_graph=True)\n{G_LOSS}g_loss.backward(){STEPS}",
+        True,
+    ),
+    "a loss of a critic": (
+        f"opt_d.zero_grad()\nd_loss = critic_loss(fake, real)  #!\nd_loss.backward()\nopt_d.step()\n"
+        f"g_loss = -D(G(torch.randn(32, 4))).mean()\n{STEP_OF_G}",
+        True,
+    ),
+    "least squares": (
+        f"opt_d.zero_grad()\n{LEAST_SQUARES}d_loss.backward()\nopt_d.step()\n"
+        f"g_loss = F.mse_loss(D(G(torch.randn(32, 4))), ones)\n{STEP_OF_G}",
+        True,
+    ),
+    "without a variable": (
+        f"opt_d.zero_grad()\nd_loss = D(G(torch.randn(32, 4))).mean() - D(real).mean()  #!\n"
+        f"d_loss.backward()\nopt_d.step()\ng_loss = -D(G(torch.randn(32, 4))).mean()\n{STEP_OF_G}",
+        False,
+    ),
+}
+APART = {
+    "cleared before its own pass": f"{OF_BOTH}opt_g.zero_grad()\n{NEW_LOSS}g_loss.backward()\nopt_g.step()",
+    "set to None": f"{OF_BOTH}for p in G.parameters():\n    p.grad = None\n{NEW_LOSS}g_loss.backward()\nopt_g.step()",
+    "detached": f"{OF_BOTH.replace('D(fake)', 'D(fake.detach())')}{NEW_LOSS}{STEP_OF_G}",
+    "made without a graph": f"with torch.no_grad():\n    fake = G(z)\n{OF_BOTH}{NEW_LOSS}{STEP_OF_G}",
+    "a generator without gradients": f"G.requires_grad_(False)\nfake = G(z)\n{OF_BOTH}G.requires_grad_(True)\n"
+    f"{NEW_LOSS}{STEP_OF_G}",
+    "gradients of the discriminator only": OF_BOTH.replace("backward()", "backward(inputs=list(D.parameters()))")
+    + f"{NEW_LOSS}{STEP_OF_G}",
+    "losses of one decoder": "opt_d.zero_grad()\n(D(fake) - real[:, :1]).pow(2).mean().backward()\nopt_d.step()\n"
+    "(D(G(z)) - real[:, :1]).abs().mean().backward()\nopt_g.step()\nopt_g.zero_grad()",
+    "losses of one decoder with different targets": "opt_d.zero_grad()\nF.mse_loss(D(fake), z[:, :1]).backward()\n"
+    "opt_d.step()\nF.mse_loss(D(G(z)), z[:, 1:2]).backward()\nopt_g.step()\nopt_g.zero_grad()",
+    "a loss that both share": "opt_g.zero_grad(); opt_d.zero_grad()\n(D(fake) - 3).pow(2).mean().backward()\n"
+    "opt_g.step()\nopt_d.step()",
+}
+REVERSAL = """
+class Reverse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+    @staticmethod
+    def backward(ctx, g):
+        return -g
+"""
+REVERSED = f"{CLEAR}{ATTACHED.replace('D(fake)', 'D(Reverse.apply(fake))')}d_loss.backward(){STEPS}"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", REACHED)
+def test_a_generator_whose_step_uses_the_loss_of_the_discriminator_is_found(name, engine, checks):
+    step, has_edit = REACHED[name]
+    text, found = found_in(step, engine, checks)
+    (one,) = [each for each in found if each.finding.kind == "reaches-other-part"]
+    assert one.level == "warning"
+    said = "\n".join(row for _, row, _ in lines(one.finding))
+    assert "pushes" in said
+    assert "uses the sum of both" in said
+    assert "detach()" in one.finding.fix
+    assert "opt_g.zero_grad()" in one.finding.fix
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert (one.finding.edit is not None) == has_edit
+    if has_edit:
+        assert "fake.detach()" in one.finding.edit.applied(text)
+        after = checks.of_text(one.finding.edit.applied(text), engine)
+        assert [str(each) for each in after.found if each.finding.kind == "reaches-other-part"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", [*APART, *RIGHT])
+def test_a_generator_that_is_kept_apart_or_trained_together_is_left_out(name, engine, checks):
+    found = found_in((APART | RIGHT)[name], engine, checks)[1]
+    assert [str(each) for each in found if each.finding.kind == "reaches-other-part"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_reversed_gradient_is_no_mistake(engine, checks):
+    text = PROGRAM.replace("STEP", REVERSED.replace("\n", "\n    ")).replace("for it in", REVERSAL + "for it in")
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    assert [str(each) for each in outcome.found if each.level != "note"] == []

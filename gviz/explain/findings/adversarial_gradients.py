@@ -1,4 +1,4 @@
-"""A discriminator's step uses the gradient of the generator's loss, too, which wants the opposite.
+"""A discriminator's step uses the gradient of the generator's loss, too, which wants the opposite; or the reverse.
 
 Idea. A loss trains a first model through a second one, and another loss trains the second on what the first one made,
 without a path to it. If both losses push the output of the second model for that input in opposite directions, the
@@ -7,8 +7,13 @@ first loss is against the second. A step of the second model that uses the sum o
 Example. ``g_loss.backward(); d_loss.backward(); opt_g.step(); opt_d.step()``: the backward pass of ``g_loss`` also
 fills the ``.grad`` of the discriminator, and nothing clears it before ``d_loss.backward()``.
 
+The reverse: ``d_loss`` is computed from ``D(fake)`` without ``detach()``, so that its pass also fills the ``.grad`` of
+the generator. If nothing clears that before ``opt_g.step()``, the generator also learns to be recognized. If it is
+cleared, it has only cost time, and is left out.
+
 Limits. Each model needs an optimizer of its own. The directions are those of all elements of the gradient that arrives
-at the last layer. A decoder that two losses train in one direction, or in several, is left out.
+at the last layer; or the losses compare it with different constants, such as 0 and 1. A decoder that two losses train
+in one direction, or in several, is left out.
 """
 
 from __future__ import annotations
@@ -20,14 +25,17 @@ from dataclasses import dataclass
 from gviz.events import GradAccumulated, GradSet, OptimizerStepped, StepStarted
 from gviz.explain.backward_passes import pass_started, roots_of_pass
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import before
+from gviz.explain.edit import before, wrapped
 from gviz.explain.finding import Finding
 from gviz.explain.grad_history import CLEARED
+from gviz.explain.operation_sets import LOSSES_OF_PAIRS, SAME_NUMBERS
 from gviz.explain.program_text import receiver
-from gviz.explain.source_frames import at_text
+from gviz.explain.source_frames import at_text, own_frame, own_frames
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
+from gviz.source.call_stack import Frame
 from gviz.trace.node_gradients import step_grads
+from gviz.values.number_text import number as number_text
 from gviz.values.value import Stats
 
 _MOST_PASSES = 3
@@ -50,14 +58,30 @@ class _Opposed:
 
     first: NodeRecord
     second: NodeRecord
-    gradients: tuple[Stats, Stats]
+    pushes: tuple[str, str]
 
 
 def opposed_losses(survey: Survey) -> Iterator[Finding | None]:
     """Yield the first step of each call that uses the gradients of two losses which are against each other."""
+    by_optimizer: dict[int, list[_Step]] = {}
+    yield from _read_steps(survey, by_optimizer)
+    yield from _findings(survey, by_optimizer)
+
+
+def reached_generators(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the first step of each call that uses a gradient of the loss of the model behind it, against its own."""
+    by_optimizer: dict[int, list[_Step]] = {}
+    yield from _read_steps(survey, by_optimizer)
+    for steps in by_optimizer.values():
+        yield None
+        findings = (_reached(survey, steps[0], others[0]) for others in by_optimizer.values())
+        yield next((one for one in findings if one is not None), None)
+
+
+def _read_steps(survey: Survey, by_optimizer: dict[int, list[_Step]]) -> Iterator[None]:
+    """Read the first steps of each call of ``step()``, and which passes have filled what they use."""
     calls = {event.pass_nr: event.stack for _, event in survey.passes}
     used: defaultdict[int, list[tuple[int, GradAccumulated]]] = defaultdict(list)
-    by_optimizer: defaultdict[int, list[_Step]] = defaultdict(list)
     for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
         yield None
         match event:
@@ -66,7 +90,7 @@ def opposed_losses(survey: Survey) -> Iterator[Finding | None]:
             case GradSet(node=node, how=how) if how in CLEARED:
                 used.pop(node, None)
             case OptimizerStepped(stack=stack, parameters=parameters):
-                if len(by_optimizer[stack]) < _MOST_PASSES:
+                if len(by_optimizer.setdefault(stack, [])) < _MOST_PASSES:
                     numbers = {part.pass_nr for node in parameters for _, part in used.get(node, ())}
                     passes: defaultdict[int, list[int]] = defaultdict(list)
                     for number in sorted(numbers):
@@ -75,7 +99,6 @@ def opposed_losses(survey: Survey) -> Iterator[Finding | None]:
                     by_optimizer[stack].append(_Step(seq, event, dict(passes), last))
                 for node in parameters:
                     used.pop(node, None)
-    yield from _findings(survey, by_optimizer)
 
 
 def _findings(survey: Survey, by_optimizer: dict[int, list[_Step]]) -> Iterator[Finding | None]:
@@ -120,12 +143,137 @@ def _opposed(survey: Survey, first: int, second: int, own: Collection[int], othe
     alike = [one for one in alike if not {*others}.isdisjoint(ancestors(survey.timeline, one.node))]
     if len(alike) != 1 or {*others}.isdisjoint(ancestors(survey.timeline, output.node)):
         return None
-    arrived = _arrived(survey, first, output.node), _arrived(survey, second, alike[0].node)
+    pushes = _pushes(survey, (first, output), (second, alike[0]))
+    return _Opposed(output, alike[0], pushes) if pushes is not None else None
+
+
+def _pushes(survey: Survey, *outputs: tuple[int, NodeRecord]) -> tuple[str, str] | None:
+    """Return the directions in which two passes push all elements of an output; None if these are not opposite."""
+    arrived = [_arrived(survey, pass_nr, output.node) for pass_nr, output in outputs]
     if arrived[0] is None or arrived[1] is None:
         return None
     down, up = sorted((arrived[0], arrived[1]), key=lambda one: one.mean)
-    is_opposed = down.min < 0 and down.max <= 0 <= up.min and up.max > 0
-    return _Opposed(output, alike[0], (arrived[0], arrived[1])) if is_opposed else None
+    if not (down.min < 0 and down.max <= 0 <= up.min and up.max > 0):
+        return None
+    return ("up", "down") if arrived[0] is down else ("down", "up")
+
+
+# The reverse: a generator whose step also uses the gradient of the discriminator's loss
+
+
+def _reached(survey: Survey, step: _Step, other: _Step) -> Finding | None:
+    """Return the finding about a generator's step that also uses the passes of a discriminator's step."""
+    own, others = step.event.parameters, other.event.parameters
+    if not {*own}.isdisjoint(others):
+        return None
+    for common in step.passes.keys() & other.passes.keys():
+        for call in step.passes.keys() - {common}:
+            pairs = list(zip(step.passes[common], step.passes[call], strict=False))[:_MOST_PASSES]
+            known = [_reached_in(survey, *pair, own, others) for pair in pairs]
+            if known and all(known) and known[0] is not None:
+                is_only_its = call not in other.passes or _has_own_data(survey, pairs[0][0], own, others)
+                return _reached_finding(survey, step, pairs[0], known[0], others) if is_only_its else None
+    return None
+
+
+def _reached_in(
+    survey: Survey, first: int, second: int, own: Collection[int], others: Collection[int]
+) -> _Opposed | None:
+    """Return the output of a discriminator that two passes push in opposite directions and through which both reach
+    the generator with the parameters `own`.
+    """
+    outputs = []
+    for number in (first, second):
+        graph = set(survey.history(*roots_of_pass(survey.timeline, number)))
+        layers = _last_layers(survey, graph, others)
+        outputs.append([one for one in layers if not {*own}.isdisjoint(survey.history(one.node))])
+    if [len(one) for one in outputs] != [1, 1] or outputs[0][0].op != outputs[1][0].op:
+        return None
+    pair = (first, outputs[0][0]), (second, outputs[1][0])
+    pushes = _pushes(survey, *pair) or _constants(survey, *pair)
+    return _Opposed(pair[0][1], pair[1][1], pushes) if pushes is not None else None
+
+
+def _constants(survey: Survey, *outputs: tuple[int, NodeRecord]) -> tuple[str, str] | None:
+    """Return the two different constants with which the losses of two passes compare an output."""
+    constants = []
+    for number, output in outputs:
+        graph = set(survey.history(*roots_of_pass(survey.timeline, number)))
+        node = output.node
+        while node:
+            users = [survey.nodes[user] for user in survey.timeline.nodes.users(node) if user in graph]
+            user = users[0] if len(users) == 1 else None
+            if user is None or user.op in LOSSES_OF_PAIRS:
+                targets = [one for one in survey.sources(user) if one.node != node] if user is not None else []
+                break
+            node = user.node if user.op in {*SAME_NUMBERS, "sigmoid"} else 0
+        else:
+            targets = []
+        stats = targets[0].stats if len(targets) == 1 and not targets[0].created.requires_grad else None
+        if stats is None or stats.min != stats.max:
+            return None
+        constants.append(stats.mean)
+    return (
+        (f"to {number_text(constants[0])}", f"to {number_text(constants[1])}") if constants[0] != constants[1] else None
+    )
+
+
+def _has_own_data(survey: Survey, pass_nr: int, own: Collection[int], others: Collection[int]) -> bool:
+    """Return whether a loss also judges data that the generator did not make: it is the discriminator's."""
+    graph = set(survey.history(*roots_of_pass(survey.timeline, pass_nr)))
+    layers = _last_layers(survey, graph, others)
+    return any({*own}.isdisjoint(ancestors(survey.timeline, one.node)) for one in layers)
+
+
+def _reached_finding(
+    survey: Survey, step: _Step, passes: tuple[int, int], opposed: _Opposed, others: Collection[int]
+) -> Finding:
+    timeline = survey.timeline
+    started = [pass_started(timeline, number) for number in passes]
+    places = [timeline.stack(one.stack) if one is not None else () for one in started]
+    loss = label(timeline, next(iter(roots_of_pass(timeline, passes[0])), 0))
+    node = next(node for node in step.last if node in survey.nodes)
+    seq, _ = step.last[node]
+    text = titled("the gradient of {} goes into the step of {}, too", loss, label(timeline, node))
+    used = f"the step{at_text(timeline.stack(step.event.stack))} uses the sum of both"
+    against = f"backward{at_text(places[0])} pushes {label_at(timeline, opposed.first.node)} {opposed.pushes[0]}"
+    sums = f"{against}, and that{at_text(places[1])} pushes it {opposed.pushes[1]}; {used}"
+    part = Finding("sum", sums, seq, node, at=own_frame(places[0]))
+    name, at = _detachable(survey, opposed, others)
+    what = f"{name}.detach()" if name else "detach() what the generator made"
+    optimizer = receiver(timeline, next(iter(timeline.stack(step.event.stack)), None), "step") or "optimizer"
+    fix = f"{what} where {loss} is computed, or {optimizer}.zero_grad() before the other backward()"
+    edit = wrapped(timeline, at, name, ".detach()") if name else None
+    return Finding("reaches-other-part", text, seq, node, (part,), fix, at, edit=edit)
+
+
+def _detachable(survey: Survey, opposed: _Opposed, others: Collection[int]) -> tuple[str, Frame | None]:
+    """Return the variable with what a generator made and the line that gives it to the discriminator in the first pass.
+
+    The name is empty if there is no such variable, or if the line is also that of the second pass.
+    """
+    timeline = survey.timeline
+    record = opposed.first
+    scope = survey.outermost(record.created.scope) if record.created.scope in survey.scopes else 0
+    behind = {node for node in survey.history(record.node) if _is_of_discriminator(survey, node, scope, others)}
+    edges = {source.node for node in behind for source in survey.sources(survey.nodes[node])} - behind - {*others}
+    edges = {node for node in edges if survey.nodes[node].created.requires_grad}
+    frames = own_frames(timeline.stack(record.created.stack))[::-1]
+    again = own_frames(timeline.stack(opposed.second.created.stack))
+    name = timeline.info(next(iter(edges))).name if len(edges) == 1 else ""
+    if name.isidentifier():
+        for at in frames:
+            if wrapped(timeline, at, name, ".detach()") is not None:
+                is_shared = any((one.path, one.line) == (at.path, at.line) for one in again)
+                return ("" if is_shared else name), at
+    return "", next((at for at in frames if at not in again), survey.at(record))
+
+
+def _is_of_discriminator(survey: Survey, node: int, scope: int, others: Collection[int]) -> bool:
+    """Return whether a node was made in the module call `scope`, or depends on the parameters `others`."""
+    created = survey.nodes[node].created
+    is_inside = bool(scope) and created.scope in survey.scopes and survey.outermost(created.scope) == scope
+    return created.kind == "op" and (is_inside or not {*others}.isdisjoint(survey.history(node)))
 
 
 def _last_layers(survey: Survey, graph: set[int], parameters: Collection[int]) -> list[NodeRecord]:
@@ -160,7 +308,7 @@ def _finding(survey: Survey, step: _Step, passes: tuple[int, int], opposed: _Opp
     node = next(node for node in step.last if node in survey.nodes)
     seq, _ = step.last[node]
     text = titled("the .grad of {} also has the gradient of {}", label(timeline, node), loss)
-    signs = ["up" if one.mean < 0 else "down" for one in opposed.gradients]
+    signs = opposed.pushes
     used = f"the step{at_text(timeline.stack(step.event.stack))} uses the sum of both"
     pushes = f"backward{at_text(places[0])} pushes {label_at(timeline, opposed.first.node)} {signs[0]}"
     part = Finding("sum", f"{pushes}, and that{at_text(places[1])} pushes it {signs[1]}; {used}", seq, node)

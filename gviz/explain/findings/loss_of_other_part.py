@@ -9,6 +9,7 @@ from gviz.explain.edit import (
     wrapped,
 )
 from gviz.explain.finding import Finding
+from gviz.explain.findings.adversarial_gradients import reached_generators
 from gviz.explain.operation_sets import (
     CARRYING_ONE_TERM,
     LOSSES_OF_PAIRS,
@@ -23,7 +24,9 @@ def reaches_other_part(survey: Survey) -> Iterator[Finding | None]:
     """Yield products of results of two models, if one result is also compared with data; each line once.
 
     ``(log_prob * (ret - value)).mean() + (ret - value).pow(2).mean()`` trains the critic by the first term, too.
+    Losses of a discriminator that reach the step of its generator come first.
     """
+    yield from reached_generators(survey)
     seen = set[int]()
     for record in survey.ops("mul"):
         if record.created.stack in seen or len(seen) > _MOST_PRODUCTS:
