@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gviz.events import DataSet
+from gviz.events import DataSet, StorageWritten
 from gviz.explain.computation import computation, dropout_effect
 from gviz.explain.display_names import label, label_at
 from gviz.explain.finding import Finding
@@ -33,10 +33,22 @@ def computed_value(question: Question) -> Finding:
     )
     text, at = f"{label_at(timeline, question.node)}: {how}", innermost(info)
     further = (*_dropped(question), *_cut(question), *_gradient(question))
-    if not output.written_by:
+    if not output.written_by or _is_own_write(question):
         return Finding("computed", text, info.born, question.node, further, at=at)
     part = _written(question, output.written_by)
     return Finding("written", text, info.born, question.node, (part, *further), at=at)
+
+
+def _is_own_write(question: Question) -> bool:
+    """Return whether the last write to its memory is that of the operation in place that made it."""
+    timeline, info, output = question.timeline, question.info, question.output
+    made = info.created.outputs[question.output_nr]
+    sources = (timeline.info(source).created.outputs[nr] for source, nr in info.created.inputs if source)
+    if info.created.kind != "op" or all(source.storage != made.storage for source in sources):
+        return False
+    seqs = (seq for seq in timeline.events_of(question.node) if seq > info.born)
+    first = next((seq for seq in seqs if isinstance(timeline.event(seq), StorageWritten)), 0)
+    return output.value_seq == first and output.value == made.value
 
 
 def _dropped(question: Question) -> Iterator[Finding]:
