@@ -382,7 +382,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("no-pass", "fact", "no backward pass has run since the node was created", ("missing",), no_gradient.no_pass),
     Kind("pending", "fact", "the running pass has not reached the node yet", ("missing",), no_gradient.pending),
     Kind("not-asked-for", "fact", "the pass computed gradients of other inputs only"),
-    Kind("nothing-arrived", "fact", "a pass reached the node, but no gradient arrived"),
+    Kind("nothing-arrived", "fact", "a pass reached the node but no gradient arrived, or an error ended it before"),
     Kind(
         "cut",
         "warning",

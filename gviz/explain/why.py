@@ -15,6 +15,7 @@ from gviz.explain.display_names import further_names, label
 from gviz.explain.finding import Finding
 from gviz.explain.finding_kinds import KINDS, located
 from gviz.explain.findings.budget_alarms import in_unrecorded_iteration
+from gviz.explain.findings.no_gradient import ASK_ERROR
 from gviz.explain.node_question import Question, node_question
 from gviz.explain.program_errors import Failure, failure_at
 from gviz.query.name_lookup import NamedNodes
@@ -37,7 +38,8 @@ def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = N
             head = label(timeline, node)
             if finding.text.startswith(head):
                 finding = replace(finding, text=_with_all_names(timeline, node) + finding.text.removeprefix(head))
-            return _with_what_it_was(question, finding) if finding.kind == "cleared" else finding
+            finding = _with_what_it_was(question, finding) if finding.kind == "cleared" else finding
+            return _with_the_error(question, finding) if finding.fix == ASK_ERROR else finding
     raise AssertionError(question.topic)  # the last kind of every topic always answers
 
 
@@ -59,7 +61,17 @@ def _with_what_it_was(question: Question, finding: Finding) -> Finding:
         return finding
     was = why(question.timeline, before.moment, question.node, "grad", question.output_nr)
     text = was.text.removeprefix(f"{_with_all_names(question.timeline, question.node)}: ")
-    return replace(finding, parts=(replace(was, text=f"until then (--at {before.moment.n}) {text}"),))
+    fix = was.fix if any(part.kind == "losses" for part in was.parts) else finding.fix
+    return replace(finding, parts=(replace(was, text=f"until then (--at {before.moment.n}) {text}"),), fix=fix)
+
+
+def _with_the_error(question: Question, finding: Finding) -> Finding:
+    """Return the finding about a node that a failed pass has not reached, with the cause of the error."""
+    failure = failure_at(question.timeline, finding.event)
+    if failure is None:
+        return finding
+    cause = why_failure(failure)
+    return replace(finding, parts=(replace(located(cause), parts=(), fix="", edit=None),))
 
 
 def why_failure(failure: Failure) -> Finding:

@@ -16,11 +16,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from gviz.events import BackwardStarted, GradAccumulated, GradRetained, GradSet, RequiresGradSet, changing
+from gviz.events import (
+    BackwardFinished,
+    BackwardStarted,
+    GradAccumulated,
+    GradRetained,
+    GradSet,
+    RequiresGradSet,
+    changing,
+)
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.display_names import called, label, label_at, titled
 from gviz.explain.edit import (
@@ -45,7 +54,7 @@ from gviz.explain.findings.dropped_result import dropped_module_call
 from gviz.explain.node_question import Question, node_question
 from gviz.explain.operation_sets import COMPARISONS, SAME_NUMBERS, STEPPING
 from gviz.explain.parameter_updates import next_step
-from gviz.explain.program_errors import ended_first, program_end
+from gviz.explain.program_errors import ended_first, failure_at, program_end
 from gviz.explain.program_text import (
     MODULE,
     ProgramText,
@@ -121,7 +130,7 @@ def _requires_none(question: Question, name: str) -> Finding:
         return Finding("requires-none", text, info.born, question.node, fix=fix, at=innermost(info))
     line = clipped(line_text(timeline, frames[0]).strip(), 120)
     by = Finding("frozen", f"requires_grad was set to False{at_text(frames)}: {line}", seq, question.node, at=frames[0])
-    fix = "leave it out there, if it is to learn"
+    fix = f"leave requires_grad True, if {label(timeline, question.node)} should learn"
     return Finding("requires-none", text, info.born, question.node, (by,), fix, frames[0])
 
 
@@ -176,8 +185,33 @@ def no_pass(question: Question) -> Finding | None:
     if failure is not None:
         return ended_first(failure, f"a backward pass for {label(question.timeline, question.node)}", question.node)
     text = f"no backward pass has run since {label_at(question.timeline, question.node)} was made"
-    fix = "call backward() on a result of it"
-    return Finding("no-pass", text, question.info.born, question.node, fix=fix, at=innermost(question.info))
+    born, at = question.info.born, innermost(question.info)
+    if (later := _later_pass(question)) is not None:
+        return Finding("no-pass", text, born, question.node, (later,), at=at)
+    return Finding("no-pass", text, born, question.node, fix="call backward() on a result of it", at=at)
+
+
+def _later_pass(question: Question) -> Finding | None:
+    """Return the first pass after the moment of a question that is to reach the node."""
+    timeline, node = question.timeline, question.node
+    starts = timeline.select((BackwardStarted,), question.moment.n + 1)
+    for start, event in islice(starts, _MOST_LATER):
+        roots = [root for root, _ in event.roots if root in timeline.nodes]
+        is_for_it = not event.inputs or node in [wanted for wanted, _ in event.inputs]
+        if is_for_it and (node in roots or node in ancestors(timeline, *roots)):
+            ends = timeline.select((BackwardFinished,), start)
+            end = next((seq for seq, one in ends if one.pass_nr == event.pass_nr), start)
+            text = f"backward{at_text(timeline.stack(event.stack))} comes later: ask again at event {end}"
+            return Finding("later", text, start, node, at=next(iter(timeline.stack(event.stack)), None))
+    return None
+
+
+_MOST_LATER = 20
+"""The most later passes that are examined."""
+
+
+ASK_ERROR = "mend the error first: why error shows its cause"
+"""The fix of a pass that an error ended."""
 
 
 def pending(question: Question) -> Finding | None:
@@ -196,6 +230,12 @@ def pending(question: Question) -> Finding | None:
         at = at_text(timeline.stack(event.stack))
         text = f"the pass{at} was asked for other gradients only (inputs=, or autograd.grad): it added to no .grad here"
         return Finding("not-asked-for", text, start, question.node)
+    ends = timeline.select((BackwardFinished,), start, question.moment.n + 1) if start else ()
+    end = next((seq for seq, one in ends if one.pass_nr == state.pass_nr and one.error), 0)
+    if (failure := failure_at(timeline, end)) is not None:
+        at = f" at {label_at(timeline, failure.node)}" if failure.node else ""
+        text = titled(f"backward pass {state.pass_nr} stopped{at} and never reached {{}}", name)
+        return Finding("nothing-arrived", text, end, question.node, fix=ASK_ERROR, at=failure.at)
     text = f"backward pass {state.pass_nr} reached {name} but no gradient arrived"
     return Finding("nothing-arrived", text, start, question.node)
 
