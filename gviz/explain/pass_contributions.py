@@ -32,7 +32,7 @@ from gviz.values.value import Array, Value, capture
 from gviz.values.value_text import bad_text, norm, share
 
 MOST_PARTS = 50
-_DIRECTIONS = ((-0.2, "points away from"), (0.2, "is nearly at right angles to"), (0.7, "points only partly along"))
+_DIRECTIONS = ((-0.2, "points away from"), (0.2, "hardly points along"), (0.7, "points only partly along"))
 """The direction of a contribution by the upper bound of its cosine with the sum.
 
 Two independent contributions of equal norm both have a cosine of 0.7 with their sum.

@@ -247,7 +247,7 @@ def test_a_sum_that_is_used_elsewhere_too_is_not_told_apart():
         ([0.5] * 8, ""),
         ([0.0] * 8, ""),
         ([-0.5] * 8, "this part points away from the sum (cosine -1)"),
-        ([0.5, -0.5] * 4, "this part is nearly at right angles to the sum (cosine 0.16)"),
+        ([0.5, -0.5] * 4, "this part hardly points along the sum (cosine 0.16)"),
         ([4.0] + [0.0] * 7, "this part points only partly along the sum (cosine 0.66)"),
     ],
 )

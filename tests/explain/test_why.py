@@ -212,7 +212,7 @@ def test_a_gradient_is_the_sum_of_its_parts():
     timeline = timeline_of(program)
     found = checked(timeline, asked(timeline, "x", "grad"))
     assert "12" in found.text
-    assert [part.kind for part in found.parts] == ["accumulated", "contribution"]
+    assert [part.kind for part in found.parts] == ["losses", "accumulated", "contribution"]
     assert "7 was there before, from backward pass 1" in told(found)
     assert "= g * 5 = 1 * 5 = 5" in told(found).replace(": g", " = g")
     assert "zero_grad()" in told(found)
@@ -489,8 +489,11 @@ def test_a_gradient_is_taken_apart_by_loss():
 
     timeline = timeline_of(program)
     found = checked(timeline, asked(timeline, "w", "grad"))
-    assert [part.kind for part in found.parts] == ["accumulated", "accumulated", "contribution"]
-    first, second, last = (part.text for part in found.parts)
+    assert [part.kind for part in found.parts] == ["losses", "accumulated", "accumulated", "contribution"]
+    losses, first, second, last = (part.text for part in found.parts)
+    assert re.fullmatch(
+        r"passes of 3 losses add up in it: #\d+ fit = sum, #\d+ size = sum and #\d+ smooth = sum", losses
+    )
     assert first.startswith("[3 3] was there before, from backward pass 1 of #")
     assert "fit = sum" in first
     assert second.startswith("[2 4] was there before, from backward pass 2 of #")
@@ -620,3 +623,92 @@ def test_a_tensor_that_is_called_as_a_question_is_asked_about():
     (found,) = answers(timeline_of(program), "loss")
     assert "mul" in found.text
     assert "= 6" in found.text
+
+
+# Both engines, programs as they are run
+
+on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+
+CHANGED_SIGMOID = """
+import torch
+torch.manual_seed(0)
+w = torch.randn(4, 4, requires_grad=True)
+x = torch.randn(8, 4)
+h = torch.sigmoid(x @ w)
+s = h.sum(dim=1)
+h -= h.mean(dim=0)
+loss = (h ** 2).mean() + s.mean()
+loss.backward()
+"""
+
+
+@on_both_engines
+def test_a_pass_that_an_error_ended_has_not_reached_what_comes_after(engine, tmp_path):
+    timeline = recorded_text(CHANGED_SIGMOID, tmp_path, engine)
+    (found,) = answers(timeline, "w.grad")
+    assert found.text.startswith("backward pass 1 stopped")
+    assert found.text.endswith("never reached #1 w")
+    assert "h = sigmoid was changed in place" in told(found)
+    assert "why error" in found.fix
+    assert found.at.line == 10
+
+
+@on_both_engines
+def test_a_pass_that_comes_later_is_named(engine, tmp_path):
+    timeline = recorded_text(CHANGED_SIGMOID, tmp_path, engine)
+    start = next(seq for seq, _ in timeline.select((BackwardStarted,)))
+    (found,) = answers(timeline, "w.grad", start - 1)
+    assert found.text.startswith("no backward pass has run since #1 w")
+    assert found.fix == ""
+    (later,) = found.parts
+    assert re.search(r"backward at .*:10 comes later: ask again at event (\d+)$", later.text)
+    (after,) = answers(timeline, "w.grad", int(later.text.rpartition(" ")[2]))
+    assert "stopped" in after.text
+    (never,) = answers(recorded_text(CHANGED_SIGMOID.replace("loss.backward()", ""), tmp_path, engine), "w.grad")
+    assert never.fix == "call backward() on a result of it"
+
+
+@on_both_engines
+def test_an_operation_in_place_is_no_second_write_to_its_own_result(engine, tmp_path):
+    timeline = recorded_text(CHANGED_SIGMOID, tmp_path, engine)
+    (found,) = answers(timeline, "h")
+    assert "= sub_" in found.text
+    assert "wrote to its memory" not in told(found)
+    timeline = recorded_text(CHANGED_SIGMOID.replace("loss = ", "h *= 2\nloss = "), tmp_path, engine)
+    node = next(info.node for info in map(timeline.info, timeline.nodes) if info.op.name == "sub_")
+    (found,) = answers(timeline, f"#{node}")
+    assert re.search(r"then #\d+ h = mul_ at .* wrote to its memory", told(found))
+
+
+TWO_LOSSES = """
+import torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+for step in range(3):
+    fit = (w * 3).sum()
+    fit.backward()
+    size = (w * w).sum()
+    size.backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+    w.grad.zero_()
+"""
+
+
+@on_both_engines
+@pytest.mark.parametrize("clear", ["w.grad.zero_()", "w.grad = None"])
+def test_losses_whose_passes_add_up_are_named_with_both_remedies(clear, engine, tmp_path):
+    timeline = recorded_text(TWO_LOSSES.replace("w.grad.zero_()", clear), tmp_path, engine)
+    (found,) = answers(timeline, "w.grad")
+    assert re.search(r"passes of 2 losses add up in it: #\d+ fit = sum and #\d+ size = sum", told(found))
+    if clear.endswith("None"):
+        assert re.fullmatch(r"detach\(\) what #\d+ fit = sum must not reach, or zero_grad\(\) before .*", found.fix)
+
+
+@on_both_engines
+def test_a_gradient_that_was_set_to_zero_does_not_add_up(engine, tmp_path):
+    text = TWO_LOSSES.replace("    fit.backward()\n", "")
+    timeline = recorded_text(text, tmp_path, engine)
+    (found,) = answers(timeline, "w.grad")
+    assert "[0 0] was there before: it was set to zero at program.py:10" in told(found)
+    assert "nothing has cleared it" not in told(found)
+    assert "zero_grad" not in told(found)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gviz.events import BackwardFinished, GradAccumulated, GradFlowed, GradSet
-from gviz.explain.backward_passes import pass_started, start_of_pass
+from gviz.explain.backward_passes import call_of_pass, pass_started, roots_of_pass, start_of_pass
 from gviz.explain.display_names import label, label_at
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.nan_origin import suspected_source
@@ -20,7 +20,9 @@ from gviz.explain.grad_history import (
     Accumulation,
     GradWrite,
     accumulation,
+    is_zero,
     passes_added,
+    passes_in,
     write_effect,
     writes_since_pass,
 )
@@ -91,8 +93,14 @@ def grad_sum(question: Question) -> Finding | None:
             parts = (*_earlier_passes(timeline, node, output.grad, earlier, before), *parts)
     if unused is not None:
         parts = (replace(unused, fix=""), *parts)
-    reached = before is not None and not has_stepped(timeline, question.moment.n)
-    fix = _CLEAR if before is not None and (unused is None or reached) else unused.fix if unused is not None else ""
+    adds = before is not None and not (is_zero(before.before) and _was_cleared(timeline, before.event))
+    reached = adds and not has_stepped(timeline, question.moment.n)
+    clear = _CLEAR
+    if adds and (names := _losses_added(timeline, node, output.grad_seq)):
+        text_of_losses = f"passes of {len(names)} losses add up in it: {', '.join(names[:-1])} and {names[-1]}"
+        parts = (Finding("losses", text_of_losses, output.grad_seq, node), *parts)
+        clear = f"detach() what {names[-2]} must not reach, or {_CLEAR}"
+    fix = clear if adds and (unused is None or reached) else unused.fix if unused is not None else ""
     return Finding("gradient", text, output.grad_seq, node, parts, fix, at)
 
 
@@ -111,8 +119,31 @@ def _earlier_passes(
     passes = [(n, event.part, event.pass_nr) for n, event in added]
     for n, part, pass_nr in passes or [(before.event, before.before, before.since)]:
         since = f", from {_pass_words(timeline, pass_nr)}" if pass_nr else ""
-        had = f"{grad(part)} was there before{since}, and nothing has cleared it"
+        setter = timeline.event(n) if n else None
+        if is_zero(part) and isinstance(setter, GradSet):
+            had = f"{grad(part)} was there before: it was set to zero{at_text(timeline.stack(setter.stack))}"
+        else:
+            had = f"{grad(part)} was there before{since}, and nothing has cleared it"
         yield with_agreement(timeline, Finding("accumulated", had, n, node), part, total)
+
+
+def _was_cleared(timeline: Timeline, seq: int) -> bool:
+    """Return whether the program itself wrote what was in a ``.grad``, by event `seq`."""
+    return bool(seq) and isinstance(timeline.event(seq), GradSet)
+
+
+def _losses_added(timeline: Timeline, node: int, seq: int) -> list[str]:
+    """Return the losses whose passes add up in a ``.grad``, the latest last; empty if there is only one.
+
+    Each is the loss of the latest pass of its call.
+    """
+    latest = dict[int, int]()
+    for pass_nr in passes_in(timeline, node, seq):
+        latest.pop(call := call_of_pass(timeline, pass_nr), None)
+        latest[call] = pass_nr
+    roots = [root for number in latest.values() for root in roots_of_pass(timeline, number)[:1]]
+    are_several = len({timeline.info(root).title for root in roots}) > 1
+    return [label(timeline, root) for root in roots] if are_several else []
 
 
 def _sum_of_passes(node: int, earlier: Sequence[Added], seq: int) -> Finding:
