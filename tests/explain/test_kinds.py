@@ -38,7 +38,7 @@ def test_what_a_file_finds_is_of_a_kind_it_declares():
              "elsewhere", "copied", "share", "spread", "alive", "since", "factor", "beside", "zeros",
              "graph", "more", "healed", "accumulated", "frozen", "earlier", "made-number", "before",
              "dropped", "tried", "overflow", "held", "mask", "padding",
-             "became-nan", "became-inf", "carried", "grew", "used-up", "idle", "leapt", "recomputed",
+             "became-nan", "became-inf", "carried", "grew", "later", "losses", "used-up", "idle", "leapt", "recomputed",
              "falls", "made", "sign", "term", "unrecorded", "example",
              "begins", "draw", "drawn", "terms", "scale",
              "hook", "message", "modules", "older", "rule", "size", "target", "undefined"}  # fmt: skip

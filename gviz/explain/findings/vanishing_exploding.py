@@ -27,7 +27,7 @@ from gviz.explain.source_frames import at_text, innermost
 from gviz.explain.survey import Survey
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.values.number_text import number
+from gviz.values.number_text import counted, number
 from gviz.values.value_text import norm
 
 VANISHED, EXPLODED = 1e-8, 1e8
@@ -48,7 +48,10 @@ _MOST_LINES = 3
 
 @dataclass(frozen=True, slots=True)
 class Waypoint:
-    """One node on the way back: `size` is the norm (L2) of its outgoing gradient, by event `seq`."""
+    """One node on the way back: `size` is the norm (L2) of its outgoing gradient, by event `seq`.
+
+    That is the gradient that arrives at the next node of the path, in whose words a finding reports it.
+    """
 
     node: int
     size: float
@@ -176,13 +179,13 @@ def _length_of_loss(timeline: Timeline, path: list[Waypoint]) -> int:
 
 
 def _squashed(timeline: Timeline, path: list[Waypoint]) -> list[Waypoint]:
-    """Return the path from the first squashing function, if these functions made the gradient small; else empty."""
+    """Return the path if its squashing functions made the gradient small; else empty."""
     at = [i for i, step in enumerate(path) if i and timeline.info(step.node).op.base_name in SQUASHING]
     if len(at) < FEWEST:
         return []
     let_through = prod(path[i].size / path[i - 1].size for i in at if path[i - 1].size)
     before, after = path[at[0] - 1], path[at[-1]]
-    return path[at[0] - 1 :] if let_through < SQUASHED and after.size < DIED * before.size else []
+    return path if let_through < SQUASHED and after.size < DIED * before.size else []
 
 
 def _exploding(timeline: Timeline, path: list[Waypoint]) -> Finding | None:
@@ -199,13 +202,15 @@ def _finding(timeline: Timeline, path: list[Waypoint], kind: str) -> Finding:
     strong = [rows for rows in strongest[:_MOST_LINES] if _is_strong(rows, kind)]
     step = _first_strong(strongest[0] if strongest else factors, kind)
     info = timeline.info(step.node if step is not None else last.node)
-    total = f"from |g| {number(first.size)} at {label(timeline, first.node)} to {number(last.size)}"
+    start, end = (label(timeline, step.node) for step in (path[len(path) > 2], last))
+    arrives = f"|g| {number(first.size)} arrives at {start}, and {number(last.size)} at {end}"
+    after = counted(max(len(path) - 2, 1), "operation")
     what = "dies out" if kind == "vanishing" else "blows up"
     text = titled(f"the gradient {what} on its way to {{}}", label(timeline, last.node))
     numbers = (Number("at the start", first.size, first.seq), Number("at the end", last.size, last.seq))
     named = f"the first strong factor is at {label_at(timeline, info.node)}"
     parts = (
-        Finding("size", f"it goes {total}, over {len(path) - 1} operations", last.seq, last.node),
+        Finding("size", f"{arrives}, {after} later", last.seq, last.node),
         Finding("first", named, step.seq if step else last.seq, info.node),
         *[_line(timeline, rows) for rows in strong],
     )
