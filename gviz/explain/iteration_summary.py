@@ -8,6 +8,7 @@ Example. A student is trained on the outputs of a teacher:
     opt.zero_grad()                    clears 4 gradients
     soft = teacher(x).softmax(-1)      calls teacher (Net), not tracked: no_grad
     out = net(x)                       calls net (Net)
+    loss = mse_loss(out, soft)         computes loss
     loss.backward()                    backward from loss = 0.5: enc 2 of 2, head 2 of 2, aux 0 of 2
     opt.step()                         Adam changes 4 parameters, 2 have no gradient
 
@@ -24,7 +25,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from textwrap import wrap
 from typing import Literal
@@ -36,7 +37,7 @@ from gviz.explain.grad_history import CLEARED
 from gviz.explain.parameter_updates import written_tensor
 from gviz.explain.program_text import line_text
 from gviz.explain.source_frames import own_frame
-from gviz.explain.tracking import loses_tracking, why_cut
+from gviz.explain.tracking import ancestors, loses_tracking, why_cut
 from gviz.explain.training import module_of, trained_leaves
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import Iteration, Phase
@@ -46,6 +47,8 @@ from gviz.values.plain_text import clipped, file_line, shown
 
 _MOST_ACTIONS = 40
 """Lines of a program that are listed; an iteration with an inner loop repeats the same ones."""
+_MOST_COMPUTED = 12
+"""The most lines outside of modules that are listed with what they compute: the last ones before the pass."""
 _MOST_NAMES = 8
 _MOST_HEADS = 4
 _LONGEST_LINE = 80
@@ -159,7 +162,15 @@ class _Reader:
     # In order
 
     def _actions(self) -> tuple[Action, ...]:
-        kinds = self._calls, self._gradient_writes, self._passes, self._steps, self._writes, self._failures
+        kinds = (
+            self._calls,
+            self._computations,
+            self._gradient_writes,
+            self._passes,
+            self._steps,
+            self._writes,
+            self._failures,
+        )
         grouped: dict[tuple[object, ...], list[Action]] = defaultdict(list)
         for one in self._of_this_turn([action for kind in kinds for action in kind()]):
             grouped[one.at and (one.at.path, one.at.line), one.text].append(one)
@@ -206,6 +217,31 @@ class _Reader:
             name = entered.name if entered.name == entered.kind else f"{entered.name} ({entered.kind})"
             at = self._caller(inside[0].stack)
             yield self._action(at, seq, ", ".join([f"calls {shown(name)}", *how]))
+
+    def _computations(self) -> Iterator[Action]:
+        """Yield the lines of the program that compute something with a gradient, outside of modules."""
+        called_at = {one.at and (one.at.path, one.at.line) for one in self._calls()}
+        last = dict[tuple[str, int], e.NodeCreated]()
+        first = dict[tuple[str, int], Action]()
+        for created in self.made:
+            at = own_frame(self.timeline.stack(created.stack))
+            is_of_forward = (
+                created.kind == "op" and created.requires_grad and not created.scope and not any(created.during)
+            )
+            if at is None or not is_of_forward or (at.path, at.line) in called_at:
+                continue
+            line = at.path, at.line
+            first.setdefault(line, self._action(at, self.timeline.nodes.born(created.node), ""))
+            last[line] = created
+        for line in [*first][-_MOST_COMPUTED:]:
+            yield replace(first[line], text=f"computes {self._with_shape(last[line].node)}")
+
+    def _with_shape(self, node: int) -> str:
+        """Return a node's name or operation, and its shape if it is no single number."""
+        info = self.timeline.info(node)
+        value = info.created.first_value
+        shape = shape_text(value.shape) if value is not None and value.shape else ""
+        return f"{shown(info.name or op_title(info))} {shape}".rstrip()
 
     @cached_property
     def outermost(self) -> dict[int, tuple[int, e.ScopeEntered]]:
@@ -283,6 +319,11 @@ class _Reader:
         heads: dict[str, list[bool]] = defaultdict(list)
         for node in every:
             heads[self._head(node)].append(node in reached)
+        if 1 < len(heads) <= _MOST_HEADS and len(heads) == len(every):  # as for w and b
+            got, lacking = ([shown(head) for head, one in heads.items() if one[0] == which] for which in (True, False))
+            gets = "gets" if len(got or lacking) == 1 else "get"
+            none = f", {_listed(lacking)} none" if got and lacking else ""
+            return f"{_listed(got)} {gets} a gradient{none}" if got else f"{_listed(lacking)} {gets} no gradient"
         if 1 < len(heads) <= _MOST_HEADS:
             return ", ".join(f"{shown(head)} {sum(got)} of {len(got)}" for head, got in heads.items())
         return f"{len(reached)} of {len(every)} {'gets' if len(reached) == 1 else 'get'} a gradient"
@@ -318,7 +359,7 @@ class _Reader:
             if write.node not in nodes or (writer := nodes.created(write.node)).kind != "op" or writer.scope:
                 continue
             target = written_tensor(self.timeline, write)
-            if self._is_lasting(target) and not steps_at(seq):
+            if self._is_lasting(target) and not self._is_grad(target) and not steps_at(seq):
                 written[writer.stack, self._part(seq)].setdefault(target, seq)
         for (stack, _), leaves in written.items():
             if stack:
@@ -329,6 +370,25 @@ class _Reader:
         """Return whether a tensor is a leaf from before the iteration, or one that is trained, as in the first."""
         created = self.timeline.nodes.created(node)
         return created.kind != "op" and (self.timeline.nodes.born(node) < self.iteration.start or created.requires_grad)
+
+    def _is_grad(self, node: int) -> bool:
+        """Return whether a tensor is the ``.grad`` of a leaf, whose writes are listed as those of a gradient."""
+        nodes = self.timeline.nodes
+        return bool(nodes.origins.gradient_of.item(nodes.place_of(node)))
+
+    def _is_data(self, node: int) -> bool:
+        """Return whether a result was made before all training, and from nothing that is trained or a parameter."""
+        if self.timeline.nodes.born(node) > self._first_tracked:
+            return False
+        sources = (self.timeline.nodes.created(one) for one in (node, *ancestors(self.timeline, node)))
+        return not any(one.requires_grad or one.kind == "parameter" for one in sources)
+
+    @cached_property
+    def _first_tracked(self) -> int:
+        """The event that made the first result with a gradient."""
+        events = self.timeline.select((e.NodeCreated,))
+        tracked = (seq for seq, created in events if created.kind == "op" and created.requires_grad)
+        return next(tracked, len(self.timeline))
 
     def _failures(self) -> Iterator[Action]:
         for seq, failed in self.timeline.select((e.Failed,), *self.window):
@@ -364,7 +424,10 @@ class _Reader:
                 is_trained = state.requires_grad if state is not None else created.requires_grad
                 (trained if is_trained else fixed if created.kind == "parameter" else data).append(node)
             elif timeline.nodes.born(node) < self.since and node not in roots:
-                earlier[node] = None
+                if self._is_data(node):
+                    data.append(node)
+                else:
+                    earlier[node] = None
             elif created.untracked and loses_tracking(timeline, node):
                 cuts[self._cut(node)] = None
             else:

@@ -43,9 +43,9 @@ def text_of(thing: object) -> str:
 
 
 def clipped(text: str, width: int) -> str:
-    """Return the safe text in at most `width` characters; a longer one ends with ``…``."""
+    """Return the safe text in at most `width` characters; a longer one ends with one ``…``."""
     plain = shown(text)
-    return plain if len(plain) <= width else plain[: max(width - 1, 0)] + "…"
+    return plain if len(plain) <= width else plain[: max(width - 1, 0)].rstrip("…") + "…"
 
 
 def clipped_name(name: str, width: int) -> str:

@@ -89,6 +89,8 @@ def test_the_actions_of_an_iteration_are_in_order(timeline):
         ("opt.zero_grad()", "clears 4 gradients"),
         ("target = teacher(x)", "calls teacher (Net), train mode, not tracked: no_grad"),
         ("out = net(x)", "calls net (Net), train mode"),
+        ("total = out.sum()", "computes total"),
+        ("loss = ((out - target) ** 2).mean() + weight * ((out - y) ** 2).mean()", "computes loss"),
     ]
     assert backward.source == "loss.backward()"
     assert backward.text.startswith("backward from loss = ")
@@ -322,3 +324,42 @@ loss.backward()
         one for one in last_summary(recorded_text(text, tmp_path, "torch")).actions if one.text.startswith("calls")
     ]
     assert [one.times for one in calls] == [1, 1]
+
+
+LINE = """
+import torch
+torch.manual_seed(0)
+x = torch.linspace(0, 10, 20)
+y = 3 * x + 2 + torch.randn(20)
+w = torch.zeros(1, requires_grad=True)
+b = torch.zeros(1, requires_grad=True)
+for epoch in range(3):
+    predicted = w * x + b
+    loss = ((predicted - y) ** 2).mean()
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.01 * w.grad
+        b -= 0.01 * b.grad
+        w.grad.zero_()
+        b.grad.zero_()
+"""
+
+
+def test_a_program_without_modules_has_the_lines_of_its_forward_and_each_write_once(timeline):
+    summary = last_summary(timeline(LINE))
+    forward, loss, backward, *rest = summary.actions
+    assert [one.at.line for one in summary.actions] == [9, 10, 11, 13, 14, 15, 16]
+    assert (forward.text, loss.text) == ("computes predicted (20,)", "computes loss")
+    assert backward.text.endswith(": w, b get a gradient")
+    assert [one.text for one in rest] == ["writes to w", "writes to b", "clears 1 gradient", "clears 1 gradient"]
+
+
+def test_data_that_is_computed_before_the_loop_is_data(timeline):
+    (loss,) = last_summary(timeline(LINE)).losses
+    assert (loss.data, loss.earlier) == (("x (20,)", "y (20,)"), ())
+
+
+def test_leaves_that_a_pass_does_not_reach_are_named(timeline):
+    text = LINE.replace("w * x + b", "w * x").replace("b -= 0.01 * b.grad", "").replace("b.grad.zero_()", "")
+    summary = last_summary(timeline(text))
+    assert next(one.text for one in summary.actions if "backward" in one.source).endswith(": w gets a gradient, b none")
