@@ -712,3 +712,15 @@ def test_a_gradient_that_was_set_to_zero_does_not_add_up(engine, tmp_path):
     assert "[0 0] was there before: it was set to zero at program.py:10" in told(found)
     assert "nothing has cleared it" not in told(found)
     assert "zero_grad" not in told(found)
+
+
+@on_both_engines
+def test_a_program_that_still_runs_has_not_called_backward_yet(engine, tmp_path, monkeypatch):
+    timeline = recorded_text(CHANGED_SIGMOID, tmp_path, engine)
+    start = next(seq for seq, _ in timeline.select((BackwardStarted,)))
+    select = timeline.select
+    monkeypatch.setattr(timeline, "growing", True, raising=False)
+    monkeypatch.setattr(timeline, "select", lambda kinds, low=1, *high: select(kinds, low, *(high or (start,))))
+    (found,) = answers(timeline, "w.grad", start - 1)
+    assert found.fix == ""
+    assert "the program is still running, and calls backward() at program.py:10" in told(found)

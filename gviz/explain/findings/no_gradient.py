@@ -203,7 +203,20 @@ def _later_pass(question: Question) -> Finding | None:
             end = next((seq for seq, one in ends if one.pass_nr == event.pass_nr), start)
             text = f"backward{at_text(timeline.stack(event.stack))} comes later: ask again at event {end}"
             return Finding("later", text, start, node, at=next(iter(timeline.stack(event.stack)), None))
-    return None
+    return _call_below(question) if timeline.growing else None
+
+
+def _call_below(question: Question) -> Finding | None:
+    """Return the fact that a running program has a line with ``backward()`` that it has not reached yet."""
+    timeline, at = question.timeline, innermost(question.info)
+    text = program_text(timeline, at)
+    calls = [part for one in text.statements for part in one.parts(ast.Call)] if text is not None else []
+    lines = [call.lineno for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "backward"]
+    if at is None or not lines:
+        return None
+    place = file_line(at.path, min(lines))
+    words = f"the program is still running, and calls backward() at {place}: ask again after it"
+    return Finding("later", words, 0, question.node)
 
 
 _MOST_LATER = 20
