@@ -23,14 +23,7 @@ from math import hypot, isfinite, sqrt
 
 import numpy as np
 
-from gviz.events import (
-    DataSet,
-    GradCaptured,
-    OptimizerStarted,
-    OptimizerStepped,
-    StorageWritten,
-    grad_left,
-)
+from gviz.events import DataSet, GradCaptured, OptimizerStarted, OptimizerStepped, StorageWritten, grad_left
 from gviz.events.optimizer_options import options_in
 from gviz.explain.backward_passes import loss_at, row_text
 from gviz.explain.display_names import label, label_at, titled

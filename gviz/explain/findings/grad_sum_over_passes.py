@@ -30,9 +30,7 @@ from gviz.explain.hook_effects import hook_findings
 from gviz.explain.node_question import Question
 from gviz.explain.parameter_updates import has_stepped
 from gviz.explain.pass_contributions import by_loss, contribution, contributions, silent_uses, with_agreement
-from gviz.explain.program_text import (
-    line_text,
-)
+from gviz.explain.program_text import line_text
 from gviz.explain.source_frames import at_text, innermost
 from gviz.trace.graph_state import Contribution
 from gviz.trace.timeline import Timeline
