@@ -175,9 +175,7 @@ def _enter(channel: Channel, tensor: Tensor, attrs: Attrs = (), *, memory: Stora
     attrs = attrs or _origin_of(channel, tensor)
     mark = tensor._seen = Seen(channel.next_node())
     tensor._storage = memory or _storage_of(channel, tensor)
-    kind: NodeKind = "constant"
-    if tensor._requires_grad:
-        kind = "parameter" if tensor._is_parameter else "leaf"
+    kind: NodeKind = "parameter" if tensor._is_parameter else "leaf" if tensor._requires_grad else "constant"
     described = (output(channel, tensor, origin, has_value=not tensor._is_placeholder),)
     number, scope = channel.op("tensor", _tensor_op), thread.scopes[-1] if thread.scopes else 0
     stack, during = channel.stack(), thread.running_step
