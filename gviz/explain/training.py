@@ -10,7 +10,15 @@ from typing import Literal
 
 import numpy as np
 
-from gviz.events import BackwardFinished, BackwardStarted, GradAccumulated, GradSet, NodeCreated, OptimizerStepped
+from gviz.events import (
+    BackwardFinished,
+    BackwardStarted,
+    GradAccumulated,
+    GradSet,
+    NodeCreated,
+    OptimizerStepped,
+    RequiresGradSet,
+)
 from gviz.explain.backward_passes import (
     PassesOfLoss,
     leaves_of_pass,
@@ -49,6 +57,7 @@ class PassResult:
     `at` the line that called ``backward()``. `bad` are those of `received` with a nan or an infinity in their gradient.
     If `is_for_inputs` is true, the pass was for some inputs only, so others may well have none. `noun` is the word for
     the leaves. Those of `received` that this pass did not reach are `earlier`: their gradients were there before.
+    `frozen` are the parameters that require no gradient.
     """
 
     pass_nr: int
@@ -62,27 +71,44 @@ class PassResult:
     noun: Literal["parameter", "leaf"] = "parameter"
     is_for_inputs: bool = False
     earlier: tuple[int, ...] = ()
+    frozen: tuple[int, ...] = ()
 
     @property
     def verdict(self) -> str:
-        """The main result in words: ``6 of 8 parameters have a gradient, 2 have none``."""
-        have, lack = len(self.received), len(self.missing)
+        """The main result in words: ``6 of 8 parameters have a gradient, 2 have none``, or ``2 are frozen``."""
+        have, lack, frozen = len(self.received), len(self.missing), len(self.frozen)
         if not have + lack:
-            return "nothing requires a gradient"
-        all_of_them = f"{counted(have + lack, self.noun)} {_has(have + lack)}"
-        if not lack:
+            return "nothing requires a gradient" + (f": {frozen_text(frozen)}" if frozen else "")
+        count = have + lack + (frozen if self.noun == "parameter" else 0)
+        all_of_them = f"{counted(count, self.noun)} {_has(count)}"
+        if have == count:
             text = f"{'all ' if have > 1 else ''}{all_of_them} a gradient"
         elif not have:
-            text = f"{'none of ' if lack > 1 else ''}{all_of_them} {'a' if lack > 1 else 'no'} gradient"
+            text = f"{'none of ' if count > 1 else ''}{all_of_them} {'a' if count > 1 else 'no'} gradient"
         else:
-            text = f"{have} of {counted(have + lack, self.noun)} {_has(have)} a gradient, {lack} {_has(lack)} none"
+            text = f"{have} of {counted(count, self.noun)} {_has(have)} a gradient"
+            text += f", {lack} {_has(lack)} none" if lack else ""
         if self.earlier:
             text += f", {len(self.earlier)} of them not from this pass"
-        return f"{text}, {len(self.bad)} of them not finite" if self.bad else text
+        text += f", {len(self.bad)} of them not finite" if self.bad else ""
+        if not frozen:
+            return text
+        return (
+            f"{text}, {frozen} {_is(frozen)} frozen" if self.noun == "parameter" else f"{text}, {frozen_text(frozen)}"
+        )
+
+
+def frozen_text(count: int) -> str:
+    """Return ``2 parameters are frozen``."""
+    return f"{counted(count, 'parameter')} {_is(count)} frozen"
 
 
 def _has(count: int) -> str:
     return "has" if count == 1 else "have"
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def pass_result(timeline: Timeline, n: int) -> PassResult | None:
@@ -108,7 +134,10 @@ def _pass_result(timeline: Timeline, n: int) -> PassResult | None:
     is_for_inputs = bool(began.inputs)
     reached = {one.node for _, one in timeline.select((GradAccumulated,), start, n) if one.pass_nr == event.pass_nr}
     earlier = tuple(node for node in received if node not in reached)
-    return PassResult(event.pass_nr, root, number, at, received, missing, bad, modules, noun, is_for_inputs, earlier)
+    frozen = frozen_parameters(timeline, n)
+    return PassResult(
+        event.pass_nr, root, number, at, received, missing, bad, modules, noun, is_for_inputs, earlier, frozen
+    )
 
 
 def root_of_pass(timeline: Timeline, pass_nr: int) -> int:
@@ -136,15 +165,43 @@ def _end_of(timeline: Timeline, phase: Phase, n: int) -> int:
 
 def trained_leaves(timeline: Timeline, n: int) -> tuple[int, ...]:
     """Return the leaves at moment `n` that require a gradient and are still referenced, in order of creation."""
+    return _trained_and_frozen(timeline, n)[0]
+
+
+def frozen_parameters(timeline: Timeline, n: int) -> tuple[int, ...]:
+    """Return the parameters at moment `n` that require no gradient and are still referenced."""
+    return _trained_and_frozen(timeline, n)[1]
+
+
+def _trained_and_frozen(timeline: Timeline, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     leaves = timeline.once(_leaves_of_iteration, timeline.iteration_at(n).index) if timeline.iterations else ()
     freed = timeline.nodes.freed(n)
-    there = [created.node for born, created in leaves if born <= n and created.node not in freed]
-    states = timeline.at(n).states(there)  # one may be frozen since it was made
-    return tuple(node for node, state in zip(there, states, strict=True) if state is None or state.requires_grad)
+    there = [created for born, created in leaves if born <= n and created.node not in freed]
+    states = timeline.at(n).states([created.node for created in there])  # one may be frozen since it was made
+    trained, frozen = list[int](), list[int]()
+    for created, state in zip(there, states, strict=True):
+        if created.requires_grad if state is None else state.requires_grad:
+            trained.append(created.node)
+        elif created.kind == "parameter":
+            frozen.append(created.node)
+    return tuple(trained), tuple(frozen)
+
+
+def freezing_line(timeline: Timeline, node: int, n: int) -> tuple[int, Frame | None]:
+    """Return the event by moment `n` that froze a parameter, and its line; its creation if it was made frozen."""
+    events = ((seq, timeline.event(seq)) for seq in reversed(timeline.events_of(node)) if seq <= n)
+    for seq, event in events:
+        if isinstance(event, RequiresGradSet):
+            return seq, next(iter(timeline.stack(event.stack)), None)
+    info = timeline.info(node)
+    return info.born, next(iter(info.frames), None)
 
 
 def _leaves_of_iteration(timeline: Timeline, index: int) -> tuple[tuple[int, NodeCreated], ...]:
-    """Return the leaves of this iteration, and those made by the end of the first one, where models are made."""
+    """Return the leaves of this iteration, and those made by the end of the first one, where models are made.
+
+    Of those that require no gradient only parameters count: the others are data.
+    """
     first, here = timeline.iterations[0], timeline.iterations[index - timeline.iterations[0].index]
     nodes = np.asarray(timeline.nodes[:], np.int64)
     is_leaf = np.isin(timeline.nodes.origins.op, _leaf_ops(timeline))
@@ -152,7 +209,11 @@ def _leaves_of_iteration(timeline: Timeline, index: int) -> tuple[tuple[int, Nod
     near = [node for born, node in births if born <= first.end or here.start <= born <= here.end]
     leaves = sorted({*near, *(set(timeline.nodes.of(here)) & {node for _, node in births})})
     creations = timeline.nodes.all_created(leaves)
-    return tuple((timeline.nodes.born(node), created) for node, created in creations if created.requires_grad)
+    return tuple(
+        (timeline.nodes.born(node), created)
+        for node, created in creations
+        if created.requires_grad or created.kind == "parameter"
+    )
 
 
 def _leaf_ops(timeline: Timeline) -> list[int]:

@@ -113,8 +113,7 @@ class Live:
         self.cursor = session.cursor
         self.timeline = session.timeline
         self._folds = session.folds
-        self.running = False
-        """Whether the program runs, according to the reports read so far; later ones may be waiting."""
+        self._session = session
         self.pausing = False
         """Whether the program was asked to pause, and is still running."""
         self._seen = 0
@@ -122,6 +121,15 @@ class Live:
         self._awaited: Hits | None = None
         self._grow(growing=True)
         self._pace = Pace()
+
+    @property
+    def running(self) -> bool:
+        """Whether the program runs, according to the reports read so far; later ones may be waiting."""
+        return self._session.is_running
+
+    @running.setter
+    def running(self, runs: bool) -> None:
+        self._session.is_running = runs
 
     @property
     def alive(self) -> bool:

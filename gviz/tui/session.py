@@ -36,6 +36,7 @@ class Session:
     """One debugger over one timeline: its position, what the user has set, and how it draws.
 
     `own_keys` are the keys of the user's configuration file. `shown_once` has the remarks that must not be shown again.
+    `is_running` is whether a program that the debugger controls runs at the moment.
     """
 
     cursor: Cursor
@@ -47,6 +48,7 @@ class Session:
     """The caller that is shown: its node, the number of frames up, and the pause of the program."""
     shown_once: set[str] = field(default_factory=set)
     listing: SourceListing | None = None
+    is_running: bool = False
     folds: Folds = field(init=False)
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ from gviz.events import (
     NodeCreated,
     OptimizerStarted,
     OptimizerStepped,
+    RequiresGradSet,
     StorageWritten,
     Warned,
 )
@@ -61,7 +62,7 @@ def source_place(
     if not frames or (node != moment.actor and running is None and not node):
         return SourceMark(running) if running is not None else None
     frame = frames[min(depth, len(frames) - 1)]
-    if isinstance(moment.event, Failed | StorageWritten) and running is not None:
+    if isinstance(moment.event, Failed | StorageWritten | RequiresGradSet) and running is not None:
         is_failed_call = isinstance(moment.event, Failed) and node == first_input(timeline, moment.n)
         if node == moment.actor or (is_failed_call and not depth):
             return SourceMark(running)
@@ -78,7 +79,7 @@ def running_frame(timeline: Timeline, moment: Moment, paused_stack: PausedStack 
     if paused_stack is not None:
         return paused_stack.frames[0]
     event = moment.event
-    if isinstance(event, Failed | Warned | OptimizerStarted | OptimizerStepped | GradSet | DataSet):
+    if isinstance(event, Failed | Warned | OptimizerStarted | OptimizerStepped | GradSet | DataSet | RequiresGradSet):
         return _innermost(timeline, event.stack)
     if isinstance(event, BackwardFinished):
         began = timeline.event(timeline.pass_start(event.pass_nr)) if timeline.pass_start(event.pass_nr) else None

@@ -57,6 +57,48 @@ def test_the_verdict_is_a_sentence(leaves, reached, verdict):
     assert of_scalars(program).verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("frozen", "reached", "verdict"),
+    [(2, 2, "2 of 4 parameters have a gradient, 2 are frozen"),
+     (1, 2, "2 of 4 parameters have a gradient, 1 has none, 1 is frozen"),
+     (3, 1, "1 of 4 parameters has a gradient, 3 are frozen")],
+)  # fmt: skip
+def test_the_verdict_counts_frozen_parameters_by_themselves(frozen, reached, verdict):
+    def program():
+        parameters = [torch.nn.Parameter(torch.ones(2)) for _ in range(4)]
+        for one in parameters[:frozen]:
+            one.requires_grad = False
+        for one in parameters:
+            (one * 2).sum()  # so that each is recorded
+        sum((one * one).sum() for one in parameters[-reached:]).backward()
+
+    result = of_scalars(program)
+    assert len(result.frozen) == frozen
+    assert result.verdict == verdict
+
+
+def test_a_pass_for_data_does_not_count_the_parameters_of_a_frozen_model_as_leaves():
+    def program():
+        net = torch.nn.Linear(2, 1).requires_grad_(False)
+        x = torch.ones(1, 2, requires_grad=True)
+        net(x).sum().backward()
+
+    assert of_scalars(program).verdict == "1 leaf has a gradient, 2 parameters are frozen"
+
+
+def test_a_parameter_that_is_trained_again_is_frozen_no_longer():
+    def program():
+        w, v = torch.nn.Parameter(torch.ones(2), requires_grad=False), torch.nn.Parameter(torch.ones(2))
+        (w * v).sum().backward()
+        w.requires_grad_(True)
+        (w * v).sum().backward()
+
+    timeline = timeline_of(program)
+    first, last = [phase.end for phase in timeline.phases if phase.kind == "backward"]
+    assert pass_result(timeline, first).verdict == "1 of 2 parameters has a gradient, 1 is frozen"
+    assert pass_result(timeline, last).verdict.startswith("all 2 parameters have a gradient")
+
+
 def test_a_gradient_that_is_nan_is_no_good_gradient():
     def program():
         x = torch.tensor([0.0, 1.0], requires_grad=True)
@@ -138,5 +180,6 @@ def test_a_leaf_that_is_frozen_meanwhile_lacks_no_gradient():
 
     timeline = timeline_of(program)
     end = last_pass(timeline, len(timeline))
-    assert pass_result(timeline, end).verdict == "all 2 parameters have a gradient"
+    assert pass_result(timeline, end).verdict == "2 of 4 parameters have a gradient, 2 are frozen"
+    assert pass_result(timeline, end).missing == ()
     assert len(trained_leaves(timeline, 1)) == 1

@@ -270,6 +270,25 @@ def test_a_program_is_ended_by_the_answer_that_says_so_and_by_no_other(tmp_path,
     debugged(scenario, tmp_path)
 
 
+def test_findings_so_far_are_looked_for_again_when_the_program_has_ended(tmp_path):
+    def on_screen(running):
+        strips = running.screen.app.screen._compositor.render_strips()
+        return " ".join(" ".join("".join(part.text for part in strip) for strip in strips).replace("│", " ").split())
+
+    async def scenario(running):
+        await running.stands_at(1)
+        await running.press("c")
+        await running.until(lambda: "A answers: name?" in running.status)
+        await running.press("exclamation_mark")
+        await running.until(lambda: "so far: ask again when it has stopped" in on_screen(running))
+        running.live.program.type("someone")
+        await running.until(lambda: not running.live.alive)
+        await running.until(lambda: "nothing found" in on_screen(running))
+        assert "so far" not in on_screen(running)
+
+    debugged(scenario, tmp_path)
+
+
 def test_ctrl_c_pauses_an_endless_loop(tmp_path):
     async def scenario(running):
         await running.stands_at(1)

@@ -8,7 +8,7 @@ from recording import timeline_of
 from stories import demo, iterations
 
 import gviz.engine as torch
-from gviz.events import OptimizerStarted
+from gviz.events import OptimizerStarted, RequiresGradSet
 from gviz.explain.training import last_pass, pass_result
 from gviz.tui.drawing.training_summary import evenly_spaced, sparkline
 from gviz.tui.screens.overlay_pages import ChooserScreen, SheetScreen
@@ -142,6 +142,54 @@ async def test_e_in_the_list_of_findings_explains_one_and_goes_to_its_cause():
         assert app.screen.selected == app.screen.cursor.selected
 
 
+def with_frozen_body():
+    """A net whose body is frozen, as in a recording of fine-tuning."""
+
+    def program():
+        torch.manual_seed(0)
+        body, head = torch.nn.Linear(2, 3), torch.nn.Linear(3, 1)
+        net = torch.nn.Sequential(body, torch.nn.Tanh(), head)
+        for parameter in body.parameters():
+            parameter.requires_grad = False
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+        inputs = torch.randn(8, 2)
+        for _ in range(3):
+            optimizer.zero_grad()
+            ((net(inputs) - inputs[:, :1]) ** 2).mean().backward()
+            optimizer.step()
+
+    return timeline_of(program)
+
+
+async def test_a_frozen_layer_is_found_within_three_keys():
+    timeline = with_frozen_body()
+    froze = [seq for seq, _ in timeline.select((RequiresGradSet,))]
+    app = app_of(timeline, at=1)
+    async with app.run_test(size=(160, 40)) as pilot:
+        await press(pilot, ">")
+        assert "2 of 4 parameters have a gradient, 2 are frozen" in text(app)
+        await press(pilot, "!")
+        assert isinstance(app.screen, ChooserScreen)
+        assert str(app.screen.query_one("#chooser").border_title).startswith("No findings, frozen parameters")
+        await press(pilot, "e")
+        assert isinstance(app.screen, SheetScreen)
+        await press(pilot, "escape")
+        assert app.screen.cursor.position == froze[0]
+        assert app.screen.session.source_mark.frame.line == timeline.stack(timeline.event(froze[0]).stack)[0].line
+
+
+def test_frozen_parameters_are_listed_below_what_was_looked_for():
+    found, _, frozen = " ".join(transcript(with_frozen_body(), "findings").split()).partition(" frozen ")
+    assert "nothing found" in found
+    assert frozen.count("weight") == frozen.count("bias") == 1
+
+
+def test_the_modules_say_which_of_them_are_frozen():
+    timeline = with_frozen_body()
+    rows = transcript(timeline, "goto end", "modules").splitlines()
+    assert [("frozen" in row, "|g|" in row) for row in rows if "Linear" in row] == [(True, False), (False, True)]
+
+
 async def test_the_list_of_passes_has_nothing_to_explain():
     app = app_of(demo(), at=33)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -171,6 +219,16 @@ def test_while_the_program_runs_nothing_found_is_so_far():
     assert "so far" not in transcript(timeline, "findings")
     timeline.growing = True
     assert "This is so far: c runs the program to its next stop" in transcript(timeline, "findings")
+
+
+async def test_findings_of_a_running_program_do_not_offer_the_key_that_runs_it():
+    timeline = demo()
+    timeline.growing = True
+    app = app_of(timeline, at=33)
+    async with app.run_test(size=(200, 24)) as pilot:
+        app.screen.session.is_running = True
+        await press(pilot, "!")
+        assert app.screen.remark.endswith("This is so far: ask again when it has stopped")
 
 
 async def test_the_start_says_how_long_the_recording_is_and_how_to_walk():

@@ -449,6 +449,12 @@ def gradient_of(module: Module, moment: Moment) -> float | None:
     return gradient_norm(module.parameters, states)
 
 
+def is_frozen(module: Module, moment: Moment) -> bool:
+    """Return whether a module has parameters, and none of them requires a gradient."""
+    states = moment.states(module.parameters)
+    return bool(states) and all(state is not None and not state.requires_grad for state in states)
+
+
 def _chains(graph: CallGraph) -> Iterator[tuple[int, tuple[ModuleCall, ...]]]:
     uses: dict[int, list[tuple[ModuleCall, ...]]] = {}
     for node in graph.nodes:

@@ -13,7 +13,7 @@ from gviz.explain.event_description import sentence
 from gviz.explain.iteration_summary import summary_text
 from gviz.explain.program_text import about
 from gviz.explain.source_frames import frame_text
-from gviz.explain.training import last_pass, pass_result, reading_progress
+from gviz.explain.training import freezing_line, frozen_parameters, last_pass, pass_result, reading_progress
 from gviz.query_syntax.place import split_aspect
 from gviz.source.call_stack import Frame
 from gviz.system.cooperative_work import LongWork
@@ -77,7 +77,10 @@ def cause_of(explanation: finding.Finding) -> int:
 
 
 def findings(session: Session, _: str) -> LongWork[Choice | Answer]:
-    """List what is wrong, and the parameters without a gradient after the last pass, each with its moment and node."""
+    """List what is wrong, and the parameters without a gradient after the last pass, each with its moment and node.
+
+    Frozen parameters are listed, too, by the line that froze them. They are no finding: mostly they are intended.
+    """
     from gviz.explain.check import checking, no_findings_text
     from gviz.explain.finding_kinds import findable
 
@@ -96,10 +99,41 @@ def findings(session: Session, _: str) -> LongWork[Choice | Answer]:
         for node in missing
         if node not in known
     ]
-    if not places:
-        so_far = ". This is so far: c runs the program to its next stop" if timeline.growing else ""
-        return Answer((no_findings_text([timeline], len(findable())) + so_far,))
-    return Choice("Findings", lambda _: (line(place.text) for place in places), places=tuple(places))
+    frozen = [*_frozen_places(timeline, ended)]
+    nothing = "" if places else no_findings_text([timeline], len(findable())) + _so_far(session)
+    if not places and not frozen:
+        return Answer((nothing,))
+    title = "Findings" if places else "No findings, frozen parameters"
+    title += " so far" * session.is_running
+    texts = [*([nothing] if nothing else []), *(place.text for place in (*places, *frozen))]
+    return Choice(title, partial(wrapped_lines, tuple(texts)), places=(*places, *frozen))
+
+
+def _so_far(session: Session) -> str:
+    """Return what to do for the findings of the rest of a program that has not ended."""
+    if not session.timeline.growing:
+        return ""
+    then = "ask again when it has stopped" if session.is_running else "c runs the program to its next stop"
+    return f". This is so far: {then}"
+
+
+_MOST_FROZEN = 3
+"""How many frozen parameters are named in a row."""
+
+
+def _frozen_places(timeline: Timeline, n: int) -> Iterator[Jump]:
+    """Yield a row for each line that froze parameters which are frozen at moment `n`."""
+    by_line: dict[tuple[str, int] | int, list[int]] = {}
+    events: dict[int, tuple[int, Frame | None]] = {}
+    for node in frozen_parameters(timeline, n) if n else ():
+        seq, frame = events[node] = freezing_line(timeline, node, n)
+        by_line.setdefault((frame.path, frame.line) if frame is not None else seq, []).append(node)
+    for nodes in by_line.values():
+        seq, frame = events[nodes[0]]
+        where = f"{frame_text(frame, 30)}  " if frame is not None else ""
+        more = f" and {len(nodes) - _MOST_FROZEN} more" if len(nodes) > _MOST_FROZEN else ""
+        named = ", ".join(label(timeline, node) for node in nodes[:_MOST_FROZEN])
+        yield Jump(f"  frozen   {where}{named}{more}", seq, nodes[0], f"#{nodes[0]}.grad")
 
 
 def _explanation(one: Checked) -> View:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from gviz.explain.module_costs import COST_KINDS, CostKind, costs
-from gviz.render.boxes.module_boxes import Module, gradient_of, module_tree
+from gviz.render.boxes.module_boxes import Module, gradient_of, is_frozen, module_tree
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.fold_state import Folds
 from gviz.tui.glyphs import Glyphs
@@ -47,7 +47,7 @@ def module_rows(folds: Folds, moment: Moment, glyphs: Glyphs, width: int) -> lis
         rows.append((columns((), line((heads, "muted")), width, glyphs.cut), ""))
     for module in modules:
         left = _module_name(timeline, moment, module, glyphs, closed=module.path in closed)
-        right = _gradient(module, lengths[module.path], most, glyphs, has_bar=width >= 40)
+        right = _gradient(module, moment, lengths[module.path], most, glyphs, has_bar=width >= 40)
         amounts = ((cost, cost.by_module.get(module.path, 0)) for cost in known)
         texts = (cost.text(amount) if amount else glyphs.nothing for cost, amount in amounts)
         right = (*right, *((glyphs.text(f"{text:>{COST_CELLS}}"), "") for text in texts))
@@ -84,9 +84,16 @@ def _module_name(timeline: Timeline, moment: Moment, module: Module, glyphs: Gly
     )
 
 
-def _gradient(module: Module, length: float | None, most: float, glyphs: Glyphs, *, has_bar: bool) -> Line:
-    """Return the length of the gradient of a module, with a bar relative to the longest one."""
-    text = f"|g| {number(length, 3)}" if length is not None else "|g| " + glyphs.nothing if module.parameters else ""
+def _gradient(
+    module: Module, moment: Moment, length: float | None, most: float, glyphs: Glyphs, *, has_bar: bool
+) -> Line:
+    """Return the length of the gradient of a module, with a bar relative to the longest one, or that it is frozen."""
+    if length is not None:
+        text = f"|g| {number(length, 3)}"
+    elif module.parameters:
+        text = "frozen" if is_frozen(module, moment) else f"|g| {glyphs.nothing}"
+    else:
+        text = ""
     bar = fitted(glyphs.past * bar_cells(length, most, BAR), BAR) if has_bar else ""
     return line((text, "grad"), (f" {bar}" if bar else "", "grad"))
 

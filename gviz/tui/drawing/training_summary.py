@@ -21,6 +21,7 @@ from gviz.explain.training import (
     Progress,
     last_pass,
     loss_curves,
+    module_of,
     pass_result,
 )
 from gviz.trace.navigation import stops
@@ -232,6 +233,9 @@ def _pass(
         more = f" and {len(result.missing) - NAMED} more" if len(result.missing) > NAMED else ""
         key, what = answer
         yield from wrapped(line(("no gradient: ", "error"), f"{named}{more}  ", (key, "key"), what), width, 2)
+    if result.frozen:
+        named = ", ".join(dict.fromkeys(shown(module_of(timeline, node)) for node in result.frozen))
+        yield from wrapped(line(("frozen: ", "muted"), f"{clipped(named, 40)}  ", ("!", "key"), ": where"), width, 2)
     yield from _modules(result.modules, width, glyphs)
 
 

@@ -22,6 +22,7 @@ from gviz.tui.language.command import Command
 from gviz.tui.language.parser import parse
 from gviz.tui.live_session import PROGRAM_ACTS, Live, act_on_program
 from gviz.tui.screens.debugger_screen import DebuggerScreen
+from gviz.tui.screens.overlay_pages import SheetScreen
 from gviz.tui.session_options import LiveSessionOptions, SessionOptions
 from gviz.tui.stop_reason import CursorStop, as_remark
 from gviz.tui.widgets.list_panels import OutputPanel
@@ -71,6 +72,8 @@ class LiveScreen(DebuggerScreen):
         """Whether the user left to run the program again."""
         self._queue = deque(map(parse, options.commands))
         self._ticking: Timer | None = None
+        self._asked_for_findings = False
+        """Whether the findings were asked for since the program was resumed."""
 
     def on_mount(self, event: events.Mount | None = None) -> None:
         """Start the program, once its breakpoints are set."""
@@ -107,6 +110,8 @@ class LiveScreen(DebuggerScreen):
 
     def run_one(self, command: Command) -> None:
         """Run a command; one that resumes the program waits until the program pauses."""
+        if command.name == "findings" and self.live.running:
+            self._asked_for_findings = True
         if command.name in PROGRAM_ACTS:
             self._act(command)
         elif not self.live.resumes(command):
@@ -162,6 +167,16 @@ class LiveScreen(DebuggerScreen):
             self.show_result_of(self.controller.run_waiting)
         while self._queue and not self.live.running:
             self.run_command(self._queue.popleft())
+        if not self.live.running:
+            self._renew_findings()
+
+    def _renew_findings(self) -> None:
+        """Look again where a page still says that nothing has been found so far: the program has stopped now."""
+        asked, self._asked_for_findings = self._asked_for_findings, False
+        page = self.app.screen
+        if asked and isinstance(page, SheetScreen):
+            page.dismiss()
+            self.run_command(Command("findings"))
 
     def _show_first_hint(self, stop: CursorStop) -> None:
         """Show once how to get to the model, if the program begins with its data: that may be far away."""
