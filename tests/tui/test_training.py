@@ -9,9 +9,11 @@ from stories import demo, iterations
 
 import gviz.engine as torch
 from gviz.events import OptimizerStarted, RequiresGradSet
-from gviz.explain.training import last_pass, pass_result
-from gviz.tui.drawing.training_summary import evenly_spaced, sparkline
+from gviz.explain.training import last_pass, pass_result, progress
+from gviz.tui.drawing.training_summary import evenly_spaced, sparkline, training_lines
+from gviz.tui.glyphs import glyphs
 from gviz.tui.screens.overlay_pages import ChooserScreen, SheetScreen
+from gviz.tui.styled_lines import plain
 
 NAMED = {"}": "right_curly_bracket", "!": "exclamation_mark", ">": "greater_than_sign"}
 
@@ -256,6 +258,15 @@ async def test_training_is_a_page_of_sparklines():
         assert isinstance(app.screen, SheetScreen)
     said_by_line = transcript(iterations(3), "training")
     assert "3 backward passes" in said_by_line
+
+
+def test_during_the_first_pass_training_does_not_deny_it():
+    timeline = iterations(1)
+    (phase,) = [phase for phase in timeline.phases if phase.kind == "backward"]
+    text = " ".join(plain(row) for row in training_lines(progress(timeline, phase.start), 80, glyphs(ascii=False)))
+    assert text.startswith("1 backward pass began, and none has ended")
+    text = " ".join(plain(row) for row in training_lines(progress(timeline, phase.start - 1), 80, glyphs(ascii=False)))
+    assert text == "no backward pass was recorded"
 
 
 def test_training_lists_modules_without_a_gradient():

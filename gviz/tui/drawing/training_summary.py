@@ -261,7 +261,9 @@ def _modules(modules: Sequence[ModuleGradient], width: int, glyphs: Glyphs) -> I
 def training_lines(summary: Progress, width: int, glyphs: Glyphs) -> Iterator[Line]:
     """Yield each loss and the gradient of each module from pass to pass, each with its first and last number."""
     if not summary.ends:
-        yield line(("no backward pass was recorded", "muted"))
+        passes = f"{summary.passes:,} backward pass{'' if summary.passes == 1 else 'es'}"
+        began = f"{passes} began, and none has ended: this page shows the passes that have"
+        yield from wrapped(line((began if summary.passes else "no backward pass was recorded", "muted")), width)
         return
     count = f"{summary.passes:,} backward pass{'' if summary.passes == 1 else 'es'}"
     of_losses = f" of {summary.loss_count} losses" if summary.loss_count > 1 else ""
