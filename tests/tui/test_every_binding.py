@@ -2,10 +2,13 @@
 
 import pytest
 from driving import app_of
+from recording import timeline_of
 from stories import demo
 
+import gviz.engine as torch
 from gviz.tui.keymaps import ACTS, KEYMAPS, keys_of
 from gviz.tui.screens.debugger_screen import DebuggerScreen
+from gviz.tui.screens.overlay_pages import SheetScreen
 
 FIRST = {
     "find.next": ("slash", *"mul", "enter"),
@@ -24,6 +27,21 @@ FIRST = {
     "act.stop": ("space",),
 }
 """What is pressed before, so that there is something to do."""
+
+
+def trained():
+    """A small net over two iterations."""
+
+    def program():
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (net(torch.ones(4, 2)) ** 2).mean().backward()
+            optimizer.step()
+
+    return timeline_of(program)
 
 
 def seen(app):
@@ -52,6 +70,30 @@ async def test_the_keys_of_an_act_do_something_that_is_seen(act, tmp_path, monke
     app = app_of(demo(), at=12)
     async with app.run_test(size=(120, 40)) as pilot:
         assert await changed(app, pilot, keys_of("default")[act.id][:1], FIRST.get(act.id, ()))
+
+
+@pytest.mark.parametrize("panel", "1256780")
+@pytest.mark.parametrize("zoomed", [False, True])
+async def test_every_key_of_the_bar_and_of_questions_acts_or_answers_in_every_panel(panel, zoomed):
+    ids = ("look.explain", "look.detail", "look.next", "look.previous", "look.inspect", "time.play", "look.page-down")
+    for id in ids:
+        app = app_of(trained(), at=30)
+        async with app.run_test(size=(120, 40)) as pilot:
+            assert await changed(app, pilot, keys_of("default")[id][:1], (panel, *"z" * zoomed)), id
+
+
+async def test_e_in_the_modules_explains_the_gradient_of_the_chosen_one_or_says_why_it_cannot():
+    app = app_of(trained(), at=len(trained()))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("7", "j", "e")
+        await pilot.pause()
+        assert isinstance(app.screen, SheetScreen)
+        shown = " ".join(row for row in seen(app)[1] if "│" in row)
+        assert "0.weight" in shown
+        assert ".grad" in shown
+        await pilot.press("escape", "7", "j", "e")
+        await pilot.pause()
+        assert "has no parameters, so there is no gradient to explain" in app.screen.remark
 
 
 @pytest.mark.parametrize("keymap", KEYMAPS)

@@ -18,8 +18,9 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.config import Config
 from gviz.tui.cursor import SELECTIONS, Selection
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.keymaps import Keys
+from gviz.tui.keymaps import Keys, first
 from gviz.tui.language.command import Command
+from gviz.tui.panel_arrangement import PANELS
 from gviz.tui.screens.controller import Controller, apply_setting
 from gviz.tui.screens.graph_reading import GraphReading
 from gviz.tui.screens.key_actions import BINDINGS, LOOKS, act_on_row, follow_keymap, toggle_line
@@ -32,6 +33,7 @@ from gviz.tui.session_options import EXIT_ANSWERS, EXIT_COMMANDS, EXIT_QUESTION,
 from gviz.tui.source_location import pause_text
 from gviz.tui.stop_reason import END, ERROR, CursorStop, Reason, as_remark
 from gviz.tui.widgets.graph_canvas import GraphCanvas
+from gviz.tui.widgets.node_panel import NodePanel
 from gviz.tui.widgets.panel_messages import LinePointed, NodePointed, OverviewPointed, Pressed, RowActed, Seek, Typed
 
 RIGHT = 3
@@ -233,6 +235,9 @@ class DebuggerScreen(SessionScreen):
     def action_detail(self) -> None:
         """Show numbers in full, or short."""
         self.full = not self.full
+        panel = first(self.session.keys, f"view.{PANELS.index('node') + 1}")
+        hidden = "" if self.query_one(NodePanel).display or not panel else f" ({panel} shows it)"
+        self.show_remark(f"The node panel shows numbers {'in full' if self.full else 'short'}{hidden}")
 
     async def action_suspend(self) -> None:
         """Stop the process, until the shell resumes it with ``fg``."""

@@ -13,7 +13,11 @@ from pathlib import PurePath
 from textual.binding import Binding, BindingType
 from textual.scroll_view import ScrollView
 
+from gviz.errors import GvizError
+from gviz.explain.source_frames import frame_text
 from gviz.query_syntax.stop_condition import stop
+from gviz.render.boxes.module_boxes import module_tree
+from gviz.trace.graph_state import NodeState
 from gviz.tui.breakpoints import BreakpointEntry, marked_lines
 from gviz.tui.commands import graph_view
 from gviz.tui.drawing.status import bottom_keys
@@ -25,6 +29,7 @@ from gviz.tui.screens.screen_context import SessionScreen
 from gviz.tui.widgets.panel_messages import LinePointed, RowActed
 from gviz.tui.widgets.status_rows import EventRow, KeysRow
 from gviz.tui.widgets.tape_panel import Tape
+from gviz.values.plain_text import shown
 
 
 def _binding(act: Act, *, everywhere: bool) -> Binding:
@@ -112,8 +117,10 @@ def _page(screen: SessionScreen, pages: int) -> None:
     panel = screen.focused
     if isinstance(panel, Tape):
         panel.action_page(pages)
-    elif isinstance(panel, ScrollView):
+    elif isinstance(panel, ScrollView) and (panel.scroll_y if pages < 0 else panel.max_scroll_y - panel.scroll_y) > 0:
         (panel.scroll_page_up if pages < 0 else panel.scroll_page_down)(animate=False)
+    else:
+        screen.show_remark(f"This panel has nothing more {'above' if pages < 0 else 'below'}")
 
 
 def _redraw(screen: SessionScreen) -> None:
@@ -138,10 +145,14 @@ RowKey = int | str
 
 
 def act_on_row(screen: SessionScreen, message: RowActed) -> None:
-    """Do what a key or click on a row requests; nothing if rows of its kind cannot do it."""
+    """Do what a key or click on a row requests; if rows of its kind cannot do it, what the key does elsewhere."""
     known = _ROW_ACTS.get((message.kind, message.act))
     if known is not None:
         known(screen, message.key)
+    elif message.act in _ELSEWHERE:
+        screen.call_next(screen.run_action, _ELSEWHERE[message.act])
+    else:
+        screen.show_remark(_NO_ROW[message.act])
 
 
 def _watched(screen: SessionScreen, key: RowKey) -> str:
@@ -182,12 +193,30 @@ def _switch(screen: SessionScreen, key: RowKey) -> None:
 def _look_at_frame(screen: SessionScreen, key: RowKey) -> None:
     screen.session.show_caller(int(key))
     screen.show_frame()
+    mark = screen.session.source_mark
+    screen.show_remark("" if mark is None else f"The source shows {frame_text(mark.frame, 60)}")
 
 
 def _fold(screen: SessionScreen, key: RowKey) -> None:
     session = screen.session
     closed = session.folds.collapsed(session.timeline.iteration_at(session.cursor.position))
     screen.run_command(Command("open" if key in closed else "close", 1, str(key)))
+
+
+def _explain_module(screen: SessionScreen, key: RowKey) -> None:
+    """Explain the gradient of a parameter of a module: of the first without one, else of the first."""
+    session = screen.session
+    graph = session.folds.graph(session.timeline.iteration_at(session.cursor.position))
+    nodes = next((module.parameters for module in module_tree(graph) if module.path == key), [])
+    if not nodes:
+        raise GvizError(f"{shown(str(key))} has no parameters, so there is no gradient to explain", exit_code=2)
+    states = session.moment.states(nodes)
+    without = (node for node, state in zip(nodes, states, strict=True) if not _has_gradient(state))
+    screen.run_command(Command("explain", 1, f"#{next(without, nodes[0])}.grad"))
+
+
+def _has_gradient(state: NodeState | None) -> bool:
+    return state is not None and bool(state.outputs) and state.outputs[0].grad is not None
 
 
 _ROW_ACTS: dict[tuple[str, str], Callable[[SessionScreen, RowKey], None]] = {
@@ -201,4 +230,8 @@ _ROW_ACTS: dict[tuple[str, str], Callable[[SessionScreen, RowKey], None]] = {
     ("frame", "go"): _look_at_frame,
     ("module", "go"): _fold,
     ("module", "switch"): _fold,
+    ("module", "edit"): _explain_module,
 }
+_ELSEWHERE = {"go": "open('inspect')", "edit": "do('explain')", "switch": "play"}
+"""The actions of the keys of rows where there is no row, or one that cannot do it: those of all other panels."""
+_NO_ROW = {"remove": "Nothing can be removed here", "choose": "There are no more rows here"}

@@ -96,6 +96,8 @@ class RowList(Page):
         beyond = [at for at in selectable if (at - self.chosen) * steps > 0]
         if beyond:
             self.chosen = min(beyond) if steps > 0 else max(beyond)
+        else:
+            self.post_message(RowActed("", 0, "choose"))
 
     def choose_first(self, kind: str) -> None:
         """Choose the first row with a key of a kind, if there is one."""
@@ -104,8 +106,7 @@ class RowList(Page):
     def action_act(self, act: str) -> None:
         """Request an act of the screen on the chosen row."""
         key = self._keys[self.chosen] if self.chosen < len(self._keys) else None
-        if key is not None:
-            self.post_message(RowActed(*key, act))
+        self.post_message(RowActed(*(key or ("", 0)), act))
 
     def on_click(self, event: events.Click) -> None:
         """Choose a row; a double click goes there."""
@@ -119,7 +120,7 @@ class RowList(Page):
     def on_focus(self) -> None:
         """Show which row is chosen: the first that has a key."""
         if self._keys and (self.chosen >= len(self._keys) or self._keys[self.chosen] is None):
-            self.action_choose(1)
+            self.chosen = next((at for at, key in enumerate(self._keys) if key is not None), self.chosen)
         self.redraw()
 
     def on_blur(self) -> None:

@@ -57,7 +57,10 @@ class LinePointed(Message):
 
 
 class RowActed(Message):
-    """The user acts on a row of a list (go, edit, remove, switch): its kind, and its key."""
+    """The user acts on a row of a list (go, edit, remove, switch): its kind, and its key.
+
+    Without a row the kind is empty. For ``choose`` there is no further row to choose.
+    """
 
     def __init__(self, kind: str, key: int | str, act: str) -> None:
         super().__init__()
