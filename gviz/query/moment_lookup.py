@@ -26,13 +26,16 @@ NO_MARKS: Mapping[str, int] = {}
 OF_ITERATION = re.compile(r"(iteration|forward|fwd|backward|bwd) +([0-9]+)")
 """An iteration by its number, or one of its passes."""
 
+OF_PASS = re.compile(r"pass +([0-9]+)")
+"""A backward pass by its number in the recording."""
+
 PASSES: Mapping[str, PhaseKind] = {"forward": "forward", "fwd": "forward", "backward": "backward", "bwd": "backward"}
 """The words for a pass; as a moment, its end."""
 
 
 def is_stretch(text: str) -> bool:
     """Return whether a text refers to a pass or an iteration, which has a beginning too."""
-    return text in PASSES or OF_ITERATION.fullmatch(text) is not None
+    return text in PASSES or any(pattern.fullmatch(text) for pattern in (OF_ITERATION, OF_PASS))
 
 
 def begin_of(timeline: Timeline, text: str, n: int) -> int:
@@ -40,7 +43,8 @@ def begin_of(timeline: Timeline, text: str, n: int) -> int:
     end, word = event_at(timeline, text, n), text.split()[0]
     if word == "iteration":
         return timeline.iteration_at(end).start
-    return next(phase.start for phase in timeline.phases if phase.kind == PASSES[word] and phase.end == end)
+    kind = "backward" if word == "pass" else PASSES[word]
+    return next(phase.start for phase in timeline.phases if phase.kind == kind and phase.end == end)
 
 
 def event_at(
@@ -68,6 +72,8 @@ def event_at(
         return _end_of_pass(timeline, text, here)
     if of := OF_ITERATION.fullmatch(text):
         return _of_iteration(timeline, of[1], of[2])
+    if of := OF_PASS.fullmatch(text):
+        return _of_pass(timeline, of[1])
     if text.startswith("'"):
         return _marked(timeline, text[1:], marks)
     if text.removeprefix("@").isdigit():
@@ -92,8 +98,12 @@ def _moment_of_stop(timeline: Timeline, text: str, n: int) -> int:
 def remark(timeline: Timeline, text: str) -> str:
     """Return a remark about the moment that a word refers to, or "".
 
-    It names a node with the same name, or notes that there is no nan but an infinity, or that an infinity came first.
+    It names a node with the same name, or notes that there is no nan but an infinity, or that an infinity came first,
+    or that the backward pass of an iteration has another number.
     """
+    of = OF_ITERATION.fullmatch(text)
+    if of and PASSES.get(of[1]) == "backward":
+        return _other_number(timeline, of[1], of[2])
     also = NamedNodes(timeline).hint_at_node(text) if text in MOMENT_WORDS else ""
     first = timeline.error_index.first_bad() if text == "nan" else 0
     if not first or timeline.error_index.kind_of_first_bad() == "nan":
@@ -102,6 +112,15 @@ def remark(timeline: Timeline, text: str) -> str:
     return "; ".join(
         filter(None, (before if timeline.error_index.first("nan") else "first inf: there is no nan", also))
     )
+
+
+def _other_number(timeline: Timeline, word: str, text: str) -> str:
+    """Return the number of the backward pass of an iteration, if that differs from the number of the iteration."""
+    end, number = _of_iteration(timeline, word, text), typed_count(text)
+    pass_nr = next((one.pass_nr for one in timeline.phases if one.kind == "backward" and one.end == end), 0)
+    if pass_nr in (0, number):
+        return ""
+    return f"this is backward pass {pass_nr}, of iteration {number}; 'pass {number}' is backward pass {number}"
 
 
 def _end_of_pass(timeline: Timeline, word: str, n: int) -> int:
@@ -127,6 +146,17 @@ def _of_iteration(timeline: Timeline, word: str, text: str) -> int:
         return through(timeline, iteration)
     ends = _ends_in(timeline, iteration, [phase for phase in timeline.phases if phase.kind == PASSES[word]])
     return ends[-1] if ends else _without(timeline, f"{word} {number}", f"{PASSES[word]} pass")
+
+
+def _of_pass(timeline: Timeline, text: str) -> int:
+    """Return the end of a backward pass by its number."""
+    numbers = {phase.pass_nr: phase.end for phase in timeline.phases if phase.kind == "backward"}
+    number = typed_count(text)
+    if number in numbers:
+        return numbers[number]
+    none = f"there is no backward pass {clipped(text, 20)}{' so far' if timeline.growing else ''}"
+    last = max(numbers, default=0)
+    raise GvizError(none, hint=f"the last one is pass {last:,}" if last else "no backward pass began", exit_code=2)
 
 
 def _no_iteration(timeline: Timeline, text: str, count: int) -> GvizError:

@@ -14,7 +14,8 @@ MOMENTS: tuple[tuple[str, str], ...] = (
     ),
     ("backward, bwd", "the end of the last backward pass of this iteration (from outside: of the last)"),
     ("iteration 3", "where this one is through: its end, or before its optimizer used the gradients"),
-    ("forward 3, backward 3", "the end of that pass of iteration 3"),
+    ("forward 3, backward 3", "the end of that pass of iteration 3 (of its last one, if it has several)"),
+    ("pass 3", "the end of backward pass 3, counted over the whole recording as in the list of passes"),
     (
         "nan, inf",
         "the first event with a nan (if there is none, with an inf, and a message), or with an inf",
@@ -38,8 +39,8 @@ MOMENT_WORDS = ("start", "end", "forward", "backward", "fwd", "bwd", "nan", "inf
 """The moments that are plain words, for Tab completion."""
 
 A_MOMENT = (
-    "an event number, start, end, forward or backward (the end of that pass), 'iteration 3', nan, inf, error, 'MARK, "
-    "a node (x or #4), its gradient (x.grad), or a stop ('on receive x')"
+    "an event number, start, end, forward or backward (the end of that pass), 'iteration 3', 'pass 3' (the 3rd "
+    "backward pass), nan, inf, error, 'MARK, a node (x or #4), its gradient (x.grad), or a stop ('on receive x')"
 )
 """What a moment can be, in a short phrase."""
 

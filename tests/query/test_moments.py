@@ -15,7 +15,7 @@ from gviz.api.moment_argument import moment_of
 from gviz.cli.main import gviz
 from gviz.errors import GvizError
 from gviz.events import GradAccumulated, GradFlowed
-from gviz.query.moment_lookup import event_at
+from gviz.query.moment_lookup import begin_of, event_at, remark
 from gviz.query.moment_words import A_MOMENT, MOMENT_WORDS, MOMENTS, SUCH_MOMENTS
 from gviz.query_syntax.stop_condition import stop
 from gviz.tui.breakpoints import hits_of
@@ -101,6 +101,32 @@ def test_a_pass_is_said_to_mean_its_end_wherever_it_is_offered(word):
     assert next(means for how, means in MOMENTS if word in how).startswith("the end of the ")
     assert "the end of that pass" in A_MOMENT
     assert A_MOMENT in " ".join(CliRunner().invoke(gviz, ["explain", "--help"]).output.split())
+
+
+def with_two_losses():
+    """Three iterations with two backward passes each, from two lines."""
+
+    def program():
+        v, w = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+        for _ in range(3):
+            (v * v).backward()
+            (w * w).backward()
+
+    return timeline_of(program)
+
+
+def test_a_pass_is_counted_over_the_recording_and_a_backward_by_its_iteration():
+    timeline = with_two_losses()
+    ends = {phase.pass_nr: phase.end for phase in timeline.phases if phase.kind == "backward"}
+    assert [event_at(timeline, f"pass {nr}") for nr in ends] == [*ends.values()]
+    assert event_at(timeline, "backward 2") == ends[4]
+    assert remark(timeline, "backward 2") == "this is backward pass 4, of iteration 2; 'pass 2' is backward pass 2"
+    assert remark(timeline, "pass 2") == ""
+    starts = [phase.start for phase in timeline.phases if phase.pass_nr == 2]
+    assert begin_of(timeline, "pass 2", len(timeline)) == starts[0]
+    with pytest.raises(GvizError) as caught:
+        event_at(timeline, "pass 7")
+    assert (caught.value.what, caught.value.hint) == ("there is no backward pass 7", "the last one is pass 6")
 
 
 def thrice():
