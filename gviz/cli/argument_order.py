@@ -7,6 +7,7 @@ options there too, up to a `--`, because their source can also be a trace.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -31,10 +32,24 @@ def warn_of_lost_options(argv: Sequence[str]) -> None:
     lost = [name for name in dict.fromkeys(one.partition("=")[0] for one in theirs) if name in own]
     lost += ["-o"] * any(one == "-o" and name.endswith(".gviz") for one, name in pairwise(theirs))
     text = _text(script) if lost else ""
-    for name in lost:
-        if name not in text:
-            streams.show(f"gviz: note: {name} comes after {shown(script)}, so the script gets it; options of gviz come "
-                        f"before the script")  # fmt: skip
+    lost = [name for name in lost if name not in text]
+    for name in [*lost, *lost_flags(argv)]:
+        streams.show(f"gviz: note: {name} comes after {shown(script)}, so the script gets it; options of gviz come "
+                     f"before the script")  # fmt: skip
+
+
+def lost_flags(argv: Sequence[str]) -> list[str]:
+    """Return the short flags of the command (``-v``) that come after a script whose text has no such word."""
+    script, *theirs = argv
+    options = (one for one in click.get_current_context().command.params if isinstance(one, click.Option))
+    own = {name for one in options if one.is_flag for name in one.opts if len(name) == len("-v")} - _SHORT_OF_SCRIPTS
+    found = [name for name in dict.fromkeys(theirs) if name in own]
+    text = _text(script) if found else ""
+    return [name for name in found if not re.search(rf"(?<![\w-]){re.escape(name)}(?!\w)", text)]
+
+
+_SHORT_OF_SCRIPTS = frozenset({"-h", "-m"})
+"""Flags of many scripts that argparse or Python reads, so that the text of the script need not have them."""
 
 
 def refuse_for_trace(trace: str, theirs: Sequence[str]) -> None:

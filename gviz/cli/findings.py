@@ -20,15 +20,16 @@ if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
 
 
-def print_text(inputs: Recordings, findings: list[RankFinding], kinds: int, *, whole: bool, fails: bool) -> None:
-    """Print findings for people, long ones shortened unless `whole`, and count them and the kinds.
+def print_text(inputs: Recordings, findings: list[RankFinding], kinds: int, *, in_full: str, fails: bool) -> None:
+    """Print findings for people, and count them and the kinds.
 
+    Long ones are shortened if there is a command that prints them `in_full`, which is then shown.
     If none is grave enough for the check to fail, the line with the counts names the option that decides it.
     """
     from gviz.explain.finding import edit_of, lines, short_lines
     from gviz.explain.program_text import underlined
 
-    timelines = list(inputs.timelines)
+    timelines, whole = list(inputs.timelines), not in_full
     for remark in inputs.remarks:
         click.echo(remark)
     for one in findings:
@@ -43,7 +44,7 @@ def print_text(inputs: Recordings, findings: list[RankFinding], kinds: int, *, w
             click.echo(f"  change {file_line(edit.path, edit.line)}:")
             for row in edit.diff():
                 click.echo(f"    {shown(row)}")
-    if not whole and (further := _further(findings)):
+    if not whole and (further := _further(findings, in_full)):
         click.echo(further)
     lenient = (
         f"; the exit code is 0 (--fail-on {findings[0].checked.level} makes it 1)" if findings and not fails else ""
@@ -51,15 +52,15 @@ def print_text(inputs: Recordings, findings: list[RankFinding], kinds: int, *, w
     click.echo(f"{_summary(inputs, findings, kinds)}{lenient}")
 
 
-def _further(findings: list[RankFinding]) -> str:
-    """Return how to see what is left out; empty if nothing is."""
+def _further(findings: list[RankFinding], in_full: str) -> str:
+    """Return the command that prints what is left out; empty if nothing is."""
     from gviz.explain.finding import edit_of, left_out
 
     each = [one.checked.finding for one in findings]
     left, edits = left_out(each), sum(edit_of(one) is not None for one in each)
     more = [f"{left} more line{'s' * (left != 1)}"] * bool(left)
     more += [f"{edits} fix{'es' * (edits != 1)} as an edit"] * bool(edits)
-    return f"-v prints {' and '.join(more)}" if more else ""
+    return f"{in_full} prints {' and '.join(more)}" if more else ""
 
 
 def _whose(inputs: Recordings, one: RankFinding) -> str:

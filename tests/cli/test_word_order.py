@@ -58,3 +58,19 @@ def test_a_name_for_the_trace_behind_the_script_is_said_to_be_the_script_s(folde
     said = "note: -o comes after t.py, so the script gets it"
     assert said in gviz("record", "-o", "a.gviz", "t.py", "-o", "b.gviz", cwd=folder)[2]
     assert said not in gviz("record", "-fo", "a.gviz", "t.py", "-o", "b.csv", cwd=folder)[2]
+
+
+def test_a_flag_of_gviz_behind_the_script_is_named_and_the_commands_that_follow_have_it_in_its_place(folder):
+    (folder / "bug.py").write_text(
+        "import gviz.engine as torch\nw = torch.ones(3, requires_grad=True)\nh = torch.sigmoid(w * 2)\n"
+        "h -= 1\n(h ** 2).sum().backward()\n"
+    )
+    code, out, err = gviz("check", "bug.py", "-v", "other", cwd=folder)
+    assert code == 1
+    assert "note: -v comes after bug.py" in err
+    assert "gviz check -v bug.py other prints" in out
+    assert "gviz run bug.py other, then" in out
+    (folder / "own.py").write_text((folder / "bug.py").read_text() + "# -v: be verbose\n")
+    _, out, err = gviz("check", "own.py", "-v", cwd=folder)
+    assert "note:" not in err
+    assert "gviz check -v own.py -v prints" in out, "the script has a -v of its own"

@@ -262,7 +262,7 @@ def test_the_edit_is_a_diff_with_v(broadcast, capsys):
     assert [row[0] for row in edit.diff()] == ["-", "+"]
     assert ".squeeze(-1)" in whole[place + 2]
     assert "change " not in short
-    assert "-v prints 1 fix as an edit" in short
+    assert f"gviz check -v {broadcast} prints 1 fix as an edit" in short
 
 
 def test_a_finding_is_a_title_its_source_line_numbers_and_a_fix(broadcast, capsys):
@@ -275,7 +275,7 @@ def test_a_finding_is_a_title_its_source_line_numbers_and_a_fix(broadcast, capsy
     assert set(rows[2].partition("|")[2]) == {" ", "^"}
     assert "every element meets every other" in rows[3]
     assert rows[4].startswith("  try: ")
-    assert rows[5] == "-v prints 1 fix as an edit"
+    assert rows[5] == f"gviz check -v {broadcast} prints 1 fix as an edit"
 
 
 def test_sarif_is_what_code_hosts_take(tmp_path, monkeypatch):

@@ -142,10 +142,10 @@ def test_check_prints_few_lines_of_a_finding_and_all_when_asked(capsys):
     timeline = recorded("loops", "cut_in_many_places")
     found, given = check_ranks([check(timeline)]), Recordings((Path("t.gviz"),), (Rank(timeline),))
     for whole_of_it, cuts in ((False, 2), (True, 4)):
-        print_text(given, found, 1, whole=whole_of_it, fails=True)
+        print_text(given, found, 1, in_full="" if whole_of_it else "gviz check -v t.gviz", fails=True)
         out = capsys.readouterr().out
         assert out.count("cut at") == cuts
-        assert ("-v prints 5 more lines" in out) != whole_of_it
+        assert ("gviz check -v t.gviz prints 5 more lines" in out) != whole_of_it
 
 
 @on_both_engines

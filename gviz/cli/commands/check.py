@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gviz.cli import findings, streams
-from gviz.cli.program_run import SCRIPT_CONTEXT, Program, recorded, takes_program
+from gviz.cli import argument_order, findings, shell_quoting, streams
+from gviz.cli.program_run import SCRIPT_CONTEXT, Program, command_line, is_trace, recorded, takes_program
 from gviz.cli.progress import with_progress
 from gviz.errors import GvizError, did_you_mean
 
@@ -19,6 +21,23 @@ if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
 
 _EXIT_FINDINGS = 1
+
+
+def _chosen(only: str | None, ignore: str | None) -> Iterator[tuple[str, str]]:
+    """Yield the options that choose kinds, with their values."""
+    if only:
+        yield "--only", only
+    if ignore:
+        yield "--ignore", ignore
+
+
+def _without_lost_flags(program: Program) -> Program:
+    """Return a program without the flags after its script that were meant for gviz."""
+    if program.as_module or is_trace(Path(program.argv[0])):
+        return program
+    script, *arguments = program.argv
+    lost = argument_order.lost_flags(program.argv)
+    return replace(program, argv=(script, *(one for one in arguments if one not in lost)))
 
 
 class _LevelName(click.Choice[str]):
@@ -62,13 +81,16 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
         rank_findings = _all_findings(inputs, kinds)
         fails = any(one.checked.level in grave for one in rank_findings)
         if format == "text":
-            findings.print_text(inputs, rank_findings, len(kinds), whole=whole, fails=fails)
+            meant = _without_lost_flags(program)
+            chosen = [f"{name} {shell_quoting.quoted(names)}" for name, names in _chosen(only, ignore)]
+            in_full = "" if whole else command_line(meant, ("check", "-v", *chosen))
+            findings.print_text(inputs, rank_findings, len(kinds), in_full=in_full, fails=fails)
             if rank_findings and any(timeline.nodes for timeline in inputs.timelines):
                 first, rank = rank_findings[0].checked.finding, inputs.paths[rank_findings[0].ranks[0]]
                 facts = [first.event, *[part.event for part in first.parts[:1]]]
                 event = facts[-1] if first.kind == "cut" and facts[-1] else max(facts)  # both facts have happened there
-                click.echo(findings.how_to_open(program, event, rank if inputs.in_folder else None))
-            elif not rank_findings and not inputs.in_folder and (hint := findings.how_to_read(program)):
+                click.echo(findings.how_to_open(meant, event, rank if inputs.in_folder else None))
+            elif not rank_findings and not inputs.in_folder and (hint := findings.how_to_read(meant)):
                 click.echo(hint)
         else:
             click.echo(findings.as_data(format, inputs, rank_findings))
