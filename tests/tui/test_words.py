@@ -103,3 +103,16 @@ def test_a_command_is_explained_before_a_word_of_the_screen():
     assert "step, s [N]: one event forward" in transcript(demo(), "help step")
     assert "step, s [N]: one event forward" in transcript(demo(), "help ste")
     assert "there is no command 'nosuch'" in transcript(demo(), "help nosuch")
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [("grad", "the incoming gradient of the node"), ("outgoing", "sends to one of its inputs"),
+     ("leaf", "no operation made"), ("version", "written in place"), ("retained", "retain_grad()"),
+     ("pass", "one run of backward()"), ("moment", "a position in the recording"), ("not yet", "no number yet"),
+     ("·", "no gradient has arrived"), ("saved", "keeps for its backward rule"), ("event", "one entry")],
+)  # fmt: skip
+def test_the_words_of_panels_are_explained_also_where_a_command_has_the_name(word, said):
+    text = " ".join(transcript(demo(), f"help {word}").split())
+    assert said in text
+    assert ("[PLACE]: the saved tensors" in text) is (word == "saved")

@@ -16,6 +16,7 @@ from typing import NoReturn
 from gviz.errors import GvizError, did_you_mean
 from gviz.query.moment_lookup import is_stretch
 from gviz.query.moment_words import A_MOMENT, MOMENT_WORDS
+from gviz.render.legend import Rows
 from gviz.system.cooperative_work import LongWork, WorkProgress, collected
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
@@ -35,7 +36,7 @@ from gviz.tui.commands import (
     what_if,
 )
 from gviz.tui.cursor import Asker, Cursor, Move
-from gviz.tui.drawing.help import about, words_like, words_page
+from gviz.tui.drawing.help import about, words_like, words_named, words_page
 from gviz.tui.fold_state import Folds
 from gviz.tui.language.command import Answer, Command, FrontEnd, Reply, Run, Spec, View, Work
 from gviz.tui.language.other_debuggers import INSTEAD
@@ -340,8 +341,18 @@ def help_for(word: str) -> View | Answer:
         return View(f"Words: {shown(word)}", about(seen))
     if word:
         spec = find(word)
-        return Answer((f"{written(spec)}: {spec.help_text()}",))
+        text = f"{written(spec)}: {spec.help_text()}"
+        if len(word) > 1 and (seen := words_named(word)):
+            return View(f"Words: {shown(word)}", partial(_command_and_words, text, seen))
+        return Answer((text,))
     return View("Commands", _page)
+
+
+def _command_and_words(text: str, rows: Rows, width: int) -> Iterator[Line]:
+    """Yield the help of a command, and words of the screen that are called like it."""
+    yield from wrapped(line(text), width, 3)
+    yield ()
+    yield from about(rows)(width)
 
 
 def _page(width: int) -> Iterator[Line]:

@@ -46,8 +46,8 @@ _RIGHT = (
     ("act.copy act.export act.menu", "copy, export, menu"),
 )
 _LEGEND: tuple[tuple[str | Span, ...], ...] = (
-    (("3", "value"), " value   ", ("-6", "grad"), " gradient   ", ("4", "sum"), " added now   ", ("!", "error"),
-     " error, nan or inf   ", ("|g|", "key"), " length"),
+    (("3", "value"), " value  ", ("-6", "grad"), " gradient  ", ("4", "sum"), " added now  ", ("!", "error"),
+     " error, nan, inf  ", ("|g|", "key"), " length  ", ("·", "muted"), " none"),
     ("Small letters go forward, CAPITALS back. Click: select. Double click: run.",),
     ("gviz run: Ctrl+C pauses the program, A answers it, Ctrl+R runs it again.",),
     ((":help", "key"), ": every command   ", (":keys", "key"), ": every key   ",
@@ -96,7 +96,28 @@ _MARKS: Rows = (
     ("param, const", "on the tape instead of inputs: a parameter, a constant; leaf: it gets a .grad"),
 )
 
+_TERMS: Rows = (
+    ("grad", "in a box, on the tape: the incoming gradient of the node, in this pass"),
+    ("·, not yet", "no number yet: the value is not computed, or no gradient has arrived"),
+    ("incoming gradient", "the sum of the contributions that arrive at a tensor in one backward pass"),
+    ("outgoing gradient", "what the backward rule of a node sends to one of its inputs"),
+    ("contribution", "one gradient that arrives over one edge; those of all users of a tensor are added"),
+    (".grad, accumulated gradient", "what the backward passes have added to a leaf since it was cleared"),
+    ("leaf", "a tensor that requires a gradient and that no operation made; a pass adds to its .grad"),
+    ("parameter", "a leaf that a module holds, for the optimizer"),
+    ("frozen", "a parameter whose requires_grad is False: it gets no gradient"),
+    ("saved tensors", "what a node keeps for its backward rule; released after its backward"),
+    ("version", "how often the memory of a tensor was written in place: v2, twice"),
+    ("retained gradient", "the .grad of a tensor that an operation made, kept because of retain_grad()"),
+    ("pass, backward pass", "one run of backward() or autograd.grad; pass 7 is the 7th of the recording"),
+    ("iteration, graph", "one turn of the training loop; a graph, where no loop is known yet"),
+    ("phase", "forward, backward or optimizer; what lies between them is named by what came before"),
+    ("event", "one entry of the recording: a node made, a contribution sent, memory written"),
+    ("moment", "a position in the recording, right after an event"),
+)
+
 SECTIONS: tuple[tuple[str, Rows], ...] = (
+    ("Words", _TERMS),
     ("The state of a node, in the corner of its box and in the notes of the tape", MEANINGS),
     ("Numbers", NUMBERS),
     ("Rules", RULES),
@@ -119,6 +140,15 @@ def words_like(text: str) -> Rows:
     beginning = _numberless(text)
     every = [row for _, rows in SECTIONS for row in rows]
     return tuple(row for row in every if any(_numberless(word).startswith(beginning) for word in _WORDS.split(row[0])))
+
+
+def words_named(text: str) -> Rows:
+    """Return the rows of words that begin with a whole word: ``saved`` finds ``saved tensors``."""
+    name = _numberless(text)
+    every = [row for _, rows in SECTIONS for row in rows]
+    return tuple(
+        row for row in every if any(f"{_numberless(word)} ".startswith(f"{name} ") for word in _WORDS.split(row[0]))
+    )
 
 
 def about(rows: Rows) -> Callable[[int], Iterator[Line]]:
