@@ -435,11 +435,14 @@ def _rule(sent: OutgoingGradient, there: OutgoingGradient | None) -> Iterator[Fa
 
 
 def _numbers(sent: OutgoingGradient) -> str:
-    """Return the rule with numbers, and its result if that is few numbers."""
+    """Return the rule with numbers, and its result if that is one number.
+
+    More numbers are read once, in the outgoing gradient below.
+    """
     if sent.part is not None and not _is_known(sent.part):
         return ""
     steps = [sent.numbers] if not sent.reduced and sent.numbers != sent.rule else []
-    if sent.part is not None and sent.part.size <= FEW and short(sent.part) != sent.numbers:
+    if sent.part is not None and sent.part.size == 1 and short(sent.part) != sent.numbers:
         steps.append(short(sent.part))
     return " = ".join(steps)
 

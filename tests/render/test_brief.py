@@ -136,7 +136,12 @@ def test_a_graph_without_numbers_names_what_is_not_stored():
 
 @pytest.mark.parametrize(
     "line",
-    [r"0\.1235 +\.grad 1\.1e-07", r"0\.1235 +\+= 1\.131e-07", r"0\.1235 +in 1\.131e-07", r"\[-0 0 0 0\] +grad \(4,\)"],
+    [
+        r"0\.1235 +\.grad 1\.1e-07",
+        r"0\.1235 +\+= 1\.131e-07",
+        r"0\.1235 +in 1\.131e-07",
+        r"\[-0 0 0 0\] +\|g\| 5\.66e-08",
+    ],
 )
 def test_where_both_are_too_long_the_value_is_whole_and_the_gradient_shorter_or_without_its_label(line):
     timeline = HISTORIES["trained"]()
@@ -238,3 +243,16 @@ def test_a_result_that_became_a_leaf_shows_its_grad_in_one_line():
     )
     (rows,) = [box.rows for box in drawn.boxes if box.title.startswith("w")]
     assert rows[-1].text == "|g| 1.2"
+
+
+def test_a_gradient_whose_elements_do_not_fit_is_a_norm_and_not_a_shape():
+    def program():
+        w = torch.tensor([2.0, 0.3], requires_grad=True)
+        y = torch.tensor([1.0, -1.0])
+        h = w * torch.tensor([0.4621, -0.9837])
+        ((h - y) ** 2).sum().backward()
+
+    timeline = timeline_of(program)
+    shown = [text(timeline, n) for n in range(len(timeline) + 1)]
+    assert any("grad |g| 1.42" in one for one in shown)
+    assert not any("grad (2,)" in one for one in shown)

@@ -2,7 +2,10 @@
 
 import pytest
 from driving import after, transcript
+from recording import timeline_of
 from stories import demo, iterations
+
+import gviz.engine as torch
 
 
 @pytest.mark.parametrize(("at", "key", "says"), [(33, "n", "nothing comes after"), (33, "c", "nothing comes after"),
@@ -33,3 +36,14 @@ def test_a_node_of_another_iteration_is_not_shown_alone():
     timeline = iterations(3)
     last = timeline.nodes[-1]
     assert "is in the graph of another iteration" in transcript(timeline, f"select #{last}", "near 1", at=2)
+
+
+def test_elements_that_a_node_sends_are_read_once():
+    def program():
+        w = torch.tensor([2.0, 0.3], requires_grad=True)
+        (w * torch.tensor([0.5, 4.0])).sum().backward()
+
+    rows = [row.strip() for row in transcript(timeline_of(program), "goto end", "node op:sum").splitlines()]
+    at = next(at for at, row in enumerate(rows) if row.startswith("to #"))
+    assert rows[at].endswith("g for every element = 1 for every element")
+    assert rows[at + 1] == "outgoing [1 1]"

@@ -337,12 +337,15 @@ def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
 
     def losses(rows: tuple[Row, Row]) -> tuple[bool, ...]:
         """Return what a line lacks, the worst first. A norm keeps its digits, so that it is equal in all boxes."""
-        left, right = rows
+        (left, right), best = rows, gradients[0].text
         return (
             CUT in right.text,
             CUT in left.text,
-            NORM in right.text and right.text != gradients[0].text,
+            right.text.startswith("(") and right.text != best,  # only a shape, where elements or a norm are known
+            NORM in right.text and NORM in best and right.text != best,
             left != whole,
+            not right.label,
+            right.text != best,
         )
 
     return min(lines, key=losses)
