@@ -16,6 +16,7 @@ from gviz.api.moment_argument import moment_of
 from gviz.api.picture_path import is_series, kind_of, numbered, refuse
 from gviz.errors import GvizError
 from gviz.explain.module_costs import CostKind
+from gviz.query.moment_lookup import end_of_own_pass
 from gviz.render.boxes.graph_options import Density, Level, Tensors
 from gviz.render.figure import FigureName
 from gviz.render.file_formats import Exporter
@@ -120,7 +121,10 @@ def _written(
         place, part = f"#{drawn.node}", replace(part, ancestors=part.ancestors or not part.radius)
     stretch = span(drawn.timeline, when.moments)
     n = _moment(drawn, when.at, exporter, stretch, of_part=bool(place))
-    options = replace(options, part=part_around(drawn.timeline, n, part, place), moments=stretch)
+    part = part_around(drawn.timeline, n, part, place)
+    if when.at is None and part.node and not (stretch or drawn.node):
+        n = _end_of_pass(drawn.timeline, part.node) or n
+    options = replace(options, part=part, moments=stretch)
     if when.at is None and n == drawn.n and not (drawn.node or stretch):
         _note_which(drawn.timeline, n, options.note)
     for ignored in _ignored(options, exporter):
@@ -150,6 +154,15 @@ def _moment(
     if among:
         return among[-1] if of_part else among[0]
     return drawn.n if of_part or exporter.opens is None else exporter.opens(drawn.timeline)
+
+
+def _end_of_pass(timeline: Timeline, node: int) -> int:
+    """Return the end of the pass that started at a node if its iteration has a later pass; 0 otherwise.
+
+    A later pass adds gradients that are not those of this loss.
+    """
+    end = end_of_own_pass(timeline, node)
+    return end if end and end < timeline.pass_ends(timeline.iteration_of(node))[-1] else 0
 
 
 def _note_which(timeline: Timeline, n: int, note: Callable[[str], None]) -> None:

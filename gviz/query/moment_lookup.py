@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NoReturn, TypeGuard
 
 from gviz.errors import GvizError
-from gviz.events import Event, GradAccumulated, GradFlowed
+from gviz.events import BackwardStarted, Event, GradAccumulated, GradFlowed
 from gviz.query.expressions import hits_of
 from gviz.query.moment_words import MOMENT_WORDS, SUCH_MOMENTS
 from gviz.query.name_lookup import NamedNodes
@@ -18,13 +20,15 @@ from gviz.trace.graph_state import Iteration, Phase, PhaseKind
 from gviz.trace.navigation import through
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import typed_count
-from gviz.values.plain_text import clipped
+from gviz.values.plain_text import clipped, shown
 
 NO_MARKS: Mapping[str, int] = {}
 
 
 OF_ITERATION = re.compile(r"(iteration|forward|fwd|backward|bwd) +([0-9]+)")
 """An iteration by its number, or one of its passes."""
+OF_LOSS = re.compile(r"(?:backward|bwd) +([^\s\d]\S*)")
+"""The backward pass of a loss, by its name or number: ``backward d_loss``, ``backward #68``."""
 
 OF_PASS = re.compile(r"pass +([0-9]+)")
 """A backward pass by its number in the recording."""
@@ -35,7 +39,7 @@ PASSES: Mapping[str, PhaseKind] = {"forward": "forward", "fwd": "forward", "back
 
 def is_stretch(text: str) -> bool:
     """Return whether a text refers to a pass or an iteration, which has a beginning too."""
-    return text in PASSES or any(pattern.fullmatch(text) for pattern in (OF_ITERATION, OF_PASS))
+    return text in PASSES or any(form.fullmatch(text) for form in (OF_ITERATION, OF_PASS, OF_LOSS))
 
 
 def begin_of(timeline: Timeline, text: str, n: int) -> int:
@@ -74,13 +78,15 @@ def event_at(
         return _of_iteration(timeline, of[1], of[2])
     if of := OF_PASS.fullmatch(text):
         return _of_pass(timeline, of[1])
+    if loss := OF_LOSS.fullmatch(text):
+        return _of_loss(timeline, loss[1], here, node)
     if text.startswith("'"):
         return _marked(timeline, text[1:], marks)
     if text.removeprefix("@").isdigit():
         return event_number(timeline, text.removeprefix("@"))
     if text.startswith(("on ", "change ", "if ")) or is_comparison(text):
         return _moment_of_stop(timeline, text, here)
-    return _moment_of_node(timeline, text, here, node)
+    return _moment_of_node(timeline, text, here, node, from_outside=n is None)
 
 
 def _moment_of_stop(timeline: Timeline, text: str, n: int) -> int:
@@ -159,6 +165,25 @@ def _of_pass(timeline: Timeline, text: str) -> int:
     raise GvizError(none, hint=f"the last one is pass {last:,}" if last else "no backward pass began", exit_code=2)
 
 
+def _of_loss(timeline: Timeline, text: str, n: int, node: int) -> int:
+    """Return the end of the backward pass that started at the node to which a text refers."""
+    loss = timeline.info(_moment_node(timeline, text, n, node)).node
+    return end_of_own_pass(timeline, loss) or _without(timeline, text, "backward pass of this node")
+
+
+def end_of_own_pass(timeline: Timeline, node: int) -> int:
+    """Return the end of the last backward pass that started at a node; 0 if none did."""
+    phases = (phase for phase in reversed(timeline.phases) if phase.kind == "backward")
+    return next((phase.end for phase in phases if _start_at(timeline, phase, node)), 0)
+
+
+def _start_at(timeline: Timeline, phase: Phase, node: int) -> int:
+    """Return the event with which a pass starts if it starts at a node, else 0."""
+    began = timeline.event(phase.start)
+    starts = isinstance(began, BackwardStarted) and any(root == node for root, _ in began.roots)
+    return phase.start if starts else 0
+
+
 def _no_iteration(timeline: Timeline, text: str, count: int) -> GvizError:
     """Return the error for an iteration that does not exist; for a running program, with the command to run there."""
     none, number = f"there is no iteration {clipped(text, 20)}", typed_count(text)
@@ -184,10 +209,22 @@ def _ends_in(timeline: Timeline, iteration: Iteration, phases: Sequence[Phase]) 
     return [phase.end for phase in phases if iteration.start <= phase.start <= last]
 
 
-def _moment_of_node(timeline: Timeline, text: str, n: int, node: int) -> int:
+def _moment_of_node(timeline: Timeline, text: str, n: int, node: int, *, from_outside: bool) -> int:
     """Return the event that created a node or, for ``x.grad``, at which its gradient arrived."""
+    info = timeline.info(_moment_node(timeline, text, n, node))
+    aspect = split_aspect(text)[1] if text not in (info.name, info.scope) else None
+    if aspect == "grad":
+        return _arrived(timeline, info.node, n) or _never(text, timeline.path if from_outside else None)
+    if aspect:
+        hint = f"change {clipped(text, 30)} is where it changed"
+        raise GvizError(f"there is no moment {clipped(text, 30)}", hint=hint, exit_code=2)
+    return info.born
+
+
+def _moment_node(timeline: Timeline, text: str, n: int, node: int) -> int:
+    """Return the node in the text of a moment. Raises GvizError that names what a moment is."""
     try:
-        info = timeline.info(node_at(NamedNodes(timeline), text, n, node))
+        return node_at(NamedNodes(timeline), text, n, node)
     except GvizError as error:
         if text.startswith(("#", "@")) or ":" in text:
             raise
@@ -197,20 +234,17 @@ def _moment_of_node(timeline: Timeline, text: str, n: int, node: int) -> int:
             raise GvizError(f"there is no {clipped(text, 30)} so far", hint=hint, exit_code=2) from None
         hint = error.hint if near else f"a moment is {SUCH_MOMENTS}"
         raise GvizError(f"there is no moment {clipped(text, 30)}", hint=hint, exit_code=2) from None
-    aspect = split_aspect(text)[1] if text not in (info.name, info.scope) else None
-    if aspect == "grad":
-        return _arrived(timeline, info.node, n) or _never(text)
-    if aspect:
-        hint = f"change {clipped(text, 30)} is where it changed"
-        raise GvizError(f"there is no moment {clipped(text, 30)}", hint=hint, exit_code=2)
-    return info.born
 
 
 def _arrived(timeline: Timeline, node: int, n: int) -> int:
-    """Return the event at which a node's gradient was complete: the last by `n`, otherwise the next; 0 if never."""
+    """Return the event at which a node's gradient was complete: the last by `n`, otherwise the next; 0 if never.
+
+    The gradient of a loss is complete when its pass starts.
+    """
     events = ((seq, timeline.event(seq)) for seq in timeline.events_of(node))
     last = {event.pass_nr: seq for seq, event in events if _is_part(event, node)}
-    ends = sorted(last.values())
+    phases = () if last else (phase for phase in timeline.phases if phase.kind == "backward")
+    ends = sorted([*last.values(), *filter(None, (_start_at(timeline, phase, node) for phase in phases))])
     return max((seq for seq in ends if seq <= n), default=ends[0] if ends else 0)
 
 
@@ -218,8 +252,11 @@ def _is_part(event: Event, node: int) -> TypeGuard[GradFlowed | GradAccumulated]
     return isinstance(event, GradFlowed | GradAccumulated) and event.node == node
 
 
-def _never(text: str) -> NoReturn:
+def _never(text: str, trace: Path | None) -> NoReturn:
+    """Raise that a gradient never arrives. The hint is a command of the debugger, or of a shell for a `trace`."""
     hint = f"why {clipped(text, 30)} explains it"
+    if trace is not None:
+        hint = f"gviz explain {shlex.quote(shown(str(trace)))} {shlex.quote(clipped(text, 30))} explains it"
     raise GvizError(f"no gradient arrives at {clipped(split_aspect(text)[0], 30)}", hint=hint, exit_code=2)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from math import inf
+from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar, cast
 
@@ -129,6 +130,11 @@ class Timeline(Played):
 
     def __len__(self) -> int:
         return self._index.count
+
+    @property
+    def path(self) -> Path | None:
+        """The file of the trace; None for a recording in memory."""
+        return getattr(self._log, "path", None)
 
     @property
     def unprocessed(self) -> int:
