@@ -21,9 +21,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import NamedTuple
 
 from gviz.errors import GvizError
-from gviz.render.boxes.box_size import named_by_model
+from gviz.render.boxes.box_size import elements_room, named_by_model
 from gviz.render.boxes.collapsed_parts import DATA_COLLAPSED, MORE, OR, CollapsedParts, expand_option, summary
 from gviz.render.boxes.data_preparation import FEWEST_IN_PICTURES
 from gviz.render.boxes.drawn_nodes import shown_nodes
@@ -65,8 +66,25 @@ AT_ONCE = 3
 """How many pictures are laid out at a time."""
 ENOUGH = 4
 """The search for a picture with frames stops after this many pictures that fit only without frames."""
-WORTH: Mapping[Density, float] = {"short": 1.0, "brief": 0.8, "min": 0.3}
-"""How much a box of each density is worth."""
+
+
+class Text(NamedTuple):
+    """The text in boxes. A brief box may list the elements of small tensors, and stack the gradient below the value."""
+
+    density: Density
+    lists_elements: bool = False
+    stacks: bool = False
+
+
+WORTH: Mapping[Text, float] = {
+    Text("short"): 1.0,
+    Text("brief", lists_elements=True): 0.85,
+    Text("brief", lists_elements=True, stacks=True): 0.82,
+    Text("brief"): 0.8,
+    Text("brief", stacks=True): 0.6,
+    Text("min"): 0.3,
+}
+"""How much a box with each text is worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +238,14 @@ class _Views:
     def _view(self, graph_filter: Filter) -> _View:
         return _View(replace(self.words, graph_filter=graph_filter), self._views.view(graph_filter))
 
-    def with_note(self, view: _View, density: Density | None = None) -> Options:
+    def with_note(self, view: _View, text: Text | None = None) -> Options:
         """Return the options of a view, with one line about what is collapsed and how to see more."""
-        less = _LESS.get(density, "") if density != self.words.density else ""
+        density, lists, stacks = text or Text(self.words.density)
+        less = _LESS.get(density, "") if density != self.words.density and not lists else ""
+        less = _NORMS if less and stacks else less
         parts = CollapsedParts(self._views, len(self.infos), self._request.level, self._request.depth)
         note = parts.note(view.graph, less) or view.words.remark
-        return replace(view.words, density=density or view.words.density, remark=note)
+        return replace(view.words, density=density, lists_elements=lists, stacks=stacks, remark=note)
 
 
 def _no_fewer(timeline: Timeline, n: int, views: _Views, request: LevelRequest) -> Options:
@@ -268,22 +288,27 @@ def _fitting(timeline: Timeline, n: int, views: _Views, request: LevelRequest, l
     light = [graph for graph in by_graph if graph.work <= request.most_work]
     kept = [by_graph[graph] for graph in most_informative(light or [*by_graph], MOST_BOXES)]
     kept = [view for view in kept if view.graph.boxes >= least] or kept
-    densities = [density for density in WORTH if WORTH[density] <= WORTH.get(views.words.density, 0)]
-    if not densities or request.keeps_labels or views.words.tensors is not None or views.words.overlay is not None:
-        densities = [views.words.density]
-    tries = [(view, density) for view in kept for density in densities]
+    own = Text(views.words.density)
+    texts = [text for text in WORTH if WORTH[text] <= WORTH.get(own, 0)]
+    if not texts or request.keeps_labels or views.words.tensors is not None or views.words.overlay is not None:
+        texts = [own]
+    if not any(elements_room(info.created.first_value) for info in views.infos.values()):
+        texts = [text for text in texts if not text.lists_elements]
+    if views.words.numbered:  # only a figure is so narrow
+        texts = [text for text in texts if not text.stacks]
+    tries = [(view, text) for view in kept for text in texts]
     tries.sort(key=lambda one: -one[0].graph.boxes * WORTH.get(one[1], 1.0))
     if first.graph.boxes <= MOST_BOXES and views.is_public:
         shape = structure(timeline, views.iteration, first.words)
         size = _size(shape, _usual(shape, request), compact=False)
         if _fits(size, request, SURE):
             return first.words
-        tries.insert(0, (first, views.words.density))
+        tries.insert(0, (first, own))
     sizes: list[tuple[tuple[float, float], Options]] = []
     waiting: list[Structure] = []
     bare: list[Options] = []
-    for at, (view, density) in enumerate(tries):
-        options = view.words if view is first else views.with_note(view, density)
+    for at, (view, text) in enumerate(tries):
+        options = view.words if view is first else views.with_note(view, text)
         estimate = [*_estimate(structure(timeline, views.iteration, options), request)]
         waiting += [one for one, size in estimate if _fits(size, request, LARGEST_ERROR)] if request.measures else []
         sizes += [(size, one.options) for one, size in estimate]
@@ -343,7 +368,7 @@ def _estimate(shape: Structure, request: LevelRequest) -> Iterator[tuple[Structu
         yield shape, _size(shape, _usual(shape, request), compact=False)
         return
     for direction in _directions(request):
-        for compact in (False, True):
+        for compact in (True,) if shape.options.stacks else (False, True):
             options = replace(shape.options, flow=direction, compact=compact)
             yield replace(shape, options=options), _size(shape, direction, compact=compact)
 
@@ -417,4 +442,5 @@ def _bounds(laid_out: bytes) -> tuple[float, float]:
     return width + 29, height + 29  # plus the `pad` attribute
 
 
+_NORMS = "boxes show the norms of gradients"
 _LESS: dict[Density | None, str] = {"brief": "each box shows one line", "min": "boxes show names only"}

@@ -204,6 +204,9 @@ def key(scene: Scene) -> Iterator[str]:
     names = [name for box in scene.boxes if box.role == "root" for name, _, op in [box.title.partition(" = ")] if op]
     if (SYMBOL in there.text or "steps" in there.rows) and names != ["L"]:
         yield f"L: {' or '.join(names) or 'the result'}"
+    stacked = (row for box in scene.boxes if box.is_narrow for row in box.rows)
+    if any(row.style == "grad" and not row.label for row in stacked):
+        yield "above: value, below: gradient"
     if NORM in there.text:
         yield f"{NORM}: norm of a gradient"
     if INCOMING.search(there.text):

@@ -164,6 +164,12 @@ def norm(value: Value) -> float | None:
     return stats.rms * math.sqrt(value.size - stats.nan - stats.inf)
 
 
+def norm_text(value: Value) -> str:
+    """Format the L2 norm, ``|g| 0.52``; empty if it is not known."""
+    length = norm(value)
+    return f"|g| {number(length, 3)}" if length is not None else ""
+
+
 def bad_text(value: Value | None) -> str:
     """Format the counts of nan and inf in a value: ``3 nan, 1 inf``; empty if there are none or nothing is known.
 

@@ -500,3 +500,38 @@ def test_the_letters_of_a_figure_have_a_key_unless_the_legend_is_off(trace, tmp_
 def test_a_figure_without_letters_has_no_key(tmp_path):
     svg, _ = drawn(small_trace(tmp_path), tmp_path / "f.svg", figure=True, at="y")
     assert not [word for word in words_of(svg) if ": " in word]
+
+
+def chain_of(shape, engine):
+    w1 = engine.full(shape, 0.5).requires_grad_()
+    w2 = engine.full(shape, -1.25).requires_grad_()
+    x, y = engine.full(shape, 2.0), engine.full(shape, 0.25)
+    L = ((w2 * engine.tanh(w1 * x) - y) ** 2).sum()
+    L.backward()
+
+
+@pytest.mark.parametrize("engine", [torch, builtin], ids=["torch", "builtin"])
+@pytest.mark.parametrize("shape", [(2,), (2, 2), (3, 5)], ids=str)
+@pytest.mark.parametrize(("figure", "direction"), [("16:9", "auto"), ("16:9", "LR"), ("one-column", "auto")])
+def test_a_figure_of_a_small_graph_has_values_and_each_gradient_in_the_same_form(
+    tmp_path, engine, shape, figure, direction
+):
+    with gviz.record(tmp_path / "t.gviz"):
+        chain_of(shape, engine)
+    svg, notes = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", figure=figure, direction=direction)
+    texts = [text.text or "" for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+    blue = [
+        text.text
+        for text in ElementTree.fromstring(svg).iter(f"{SVG}text")
+        if text.get("fill") == LIGHT.texts["grad"] and text.text != "1"
+    ]
+    assert len(blue) == 7
+    norms = [text for text in blue if text.startswith("|g|")]
+    assert len(norms) in (0, 7)
+    assert all(text.startswith(("[", "|g|")) for text in blue)
+    if shape == (2,):
+        assert not norms
+        assert not notes
+    assert any(re.fullmatch(r"\d+\.?\d*", text) for text in texts if text != "1")  # the value of L
+    assert "boxes show names only" not in str(notes)
+    assert "call" not in str(notes)  # each box is one node

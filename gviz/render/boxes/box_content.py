@@ -35,6 +35,7 @@ class Box:
     * `enclosing_modules`: keys and titles of the expanded modules around it, the outermost first.
     * `longest`: in a series of moments, the length of its longest row.
     * `is_data`: it represents operations that prepare data.
+    * `is_narrow`: it keeps no room for the word of its state.
     """
 
     key: str
@@ -51,10 +52,16 @@ class Box:
     enclosing_modules: tuple[tuple[str, str], ...] = ()
     longest: int = 0
     is_data: bool = field(default=False, repr=False)  # without it, the id of a picture stays: a hash of the scene
+    is_narrow: bool = field(default=False, repr=False)
 
 
 def box(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare: bool) -> Box:
     """Return a box at the moment; without rows if it is `bare`."""
+    drawn = _box(place, shape, now, tooltips=tooltips, bare=bare)
+    return replace(drawn, is_narrow=True) if shape.options.stacks else drawn
+
+
+def _box(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare: bool) -> Box:
     if place.role == "chip":
         return _chip(place, now)
     if place.role == "saved":

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from textwrap import wrap
 from typing import Literal
 
+import numpy as np
 from rich.cells import cell_len
 
 from gviz.explain.display_names import (
@@ -37,7 +39,7 @@ from gviz.trace.timeline import Timeline
 from gviz.values.number_text import shape_text
 from gviz.values.plain_text import clipped, clipped_name, shown
 from gviz.values.value import Value
-from gviz.values.value_text import CUT, FEW, short
+from gviz.values.value_text import CUT, FEW, NO_VALUE, elements_text, short
 
 Role = Literal["leaf", "parameter", "constant", "op", "root", "chip", "module", "saved", "failed"]
 
@@ -112,7 +114,9 @@ class Rooms:
         if number:
             return Outline(box_key(info.node), info.node, role, number, len(number), 1)
         if self.options.density == "brief":
-            return Outline(box_key(info.node), info.node, role, text, brief_width(info, text, role), 2)
+            height = 2 + (self.options.stacks and role != "constant" and info.created.requires_grad)
+            wide = brief_width(info, text, role, self.options)
+            return Outline(box_key(info.node), info.node, role, text, wide, height)
         width = cell_len(text) + STATUS_ROOM * (role != "constant")
         width = max(width, self._value_width(info, role))
         if self.options.marks and cuts(self.timeline, info):
@@ -135,8 +139,15 @@ class Rooms:
         makes = group.call.path != OPTIMIZER  # an optimizer changes parameters and makes no tensor
         if self.options.density == "brief":
             wide = brief_module_width(text, last.created.first_value, makes=makes) + 4 * self.options.graph_filter.calls
+            if self.options.stacks:
+                wide = brief_stacked_width(text, last.created.first_value, makes=makes)
+            if group.call.is_source_call and (self.options.lists_elements or self.options.stacks):
+                own = brief_width(last, text, role, self.options)
+                wide = own if self.options.stacks else max(wide, own)
             wide = max(wide, bars_width(bars, BRIEF_BARS) if bars else 0)
-            return Outline(key, last.node, role, text, wide, 2 + bool(bars), group=group)
+            sends = bool(group.parameters) or (group.call.is_source_call and last.created.requires_grad)
+            height = 2 + bool(bars) + (self.options.stacks and sends)
+            return Outline(key, last.node, role, text, wide, height, group=group)
         grads = self.backward and bool(group.parameters)
         width = max(cell_len(text) + STATUS_ROOM, self._value_width(last, "op"), 30)
         gives = value_lines(last.created.first_value, self.options) if makes else 0
@@ -431,9 +442,36 @@ LONGEST_SHAPE = 28
 """The most characters of a shape in a brief box."""
 
 
-def value_room(value: Value | None) -> int:
+def value_room(value: Value | None, options: Options) -> int:
     """Return the most characters of a value in a brief box."""
-    return BRIEF_NUMBER if value is None or value.size == 1 else tensor_room(value)
+    if value is None or value.size == 1:
+        return BRIEF_NUMBER
+    return max(tensor_room(value), elements_room(value) if options.lists_elements else 0)
+
+
+ELEMENT = "-0.012"
+"""An element of the usual length, of two digits."""
+
+
+def elements_room(value: Value | None) -> int:
+    """Return the characters for the elements of a small tensor; 0 for another one."""
+    if value is None or not 1 < value.size <= FEW:
+        return 0
+    return len(_elements_of(value.shape))
+
+
+def _elements_of(shape: tuple[int, ...]) -> str:
+    return elements_text(np.empty(shape), lambda _: ELEMENT)
+
+
+NARROW = 0.45
+"""The width of a bracket, a blank or a point, as a part of the usual room for a character. A digit needs 0.9 of it."""
+
+
+def _drawn_room(text: str) -> int:
+    """Return the characters for which a drawn text of digits and brackets needs room."""
+    narrow = sum(text.count(sign) for sign in "[] .")
+    return ceil(NARROW * narrow + 2 * NARROW * (len(text) - narrow))
 
 
 def tensor_room(value: Value | None) -> int:
@@ -441,14 +479,20 @@ def tensor_room(value: Value | None) -> int:
     return max(BRIEF_TENSOR, min(len(shape_text(value.shape)), LONGEST_SHAPE) if value is not None else 0)
 
 
-def brief_width(info: NodeInfo, title: str, role: str) -> int:
+def brief_width(info: NodeInfo, title: str, role: str, options: Options) -> int:
     """Return the width of a brief box: of its title with a state word, or of its widest value next to a gradient."""
     value = info.created.first_value
-    known = len(short(value, value_room(value), DIGITS)) if value is not None else 1
+    text = short(value, value_room(value, options), DIGITS) if value is not None else NO_VALUE
+    known = _drawn_room(text) if options.lists_elements else len(text)
     if role == "constant":
         return max(cell_len(title), known)
     label, one = (".grad ", BRIEF_LEAF) if role in ("leaf", "parameter") else ("grad ", BRIEF_OP)
     number = BRIEF_UNKNOWN if value is None else one if value.size == 1 else BRIEF_LENGTH
+    if options.lists_elements and value is not None and elements_room(value):
+        number = max(number, _drawn_room(_elements_of(value.shape)))
+    if options.stacks:
+        norm = BRIEF_NORM if value is not None and value.size > 1 and not elements_room(value) else 0
+        return max(cell_len(title) + 2, known, norm or number)
     return max(cell_len(title) + BRIEF_NOTE, known + BRIEF_GAP + len(label) + number)
 
 
@@ -463,7 +507,7 @@ def width_for_two(place: Outline, value: Value | None, options: Options) -> int:
         return place.width
     is_list = value is not None and 1 < value.size <= FEW and place.group is None
     if options.density == "brief":
-        room, label = value_room(value), ".grad " if place.role in ("leaf", "parameter", "module") else "grad "
+        room, label = value_room(value, options), ".grad " if place.role in ("leaf", "parameter", "module") else "grad "
         is_pair = is_list or (place.group is None and (value is None or value.size == 1))
         left = 2 * room + ARROW if is_pair else room + len("gives ") * (place.group is not None)
         number = BRIEF_LEAF if value is None or value.size == 1 else BRIEF_LENGTH
@@ -472,6 +516,17 @@ def width_for_two(place: Outline, value: Value | None, options: Options) -> int:
     label_room = len("incoming ") if place.incoming else len("value ")
     number = place.width - label_room if is_list else SHORT_NUMBER
     return max(place.width, label_room + 2 * number + ARROW)
+
+
+BRIEF_NORM = len("|g| 0.0012")
+"""Characters of a norm of a usual length."""
+
+
+def brief_stacked_width(title: str, result: Value | None, *, makes: bool) -> int:
+    """Return the width of a collapsed module's brief box whose gradient is below its result."""
+    return max(
+        cell_len(title) + 2, max(len("gives ") + tensor_room(result), len(".grad ") + BRIEF_NORM) if makes else 0
+    )
 
 
 def brief_module_width(title: str, result: Value | None, *, makes: bool) -> int:

@@ -51,6 +51,8 @@ class CollapsedParts:
         data = DATA_COLLAPSED if view.data else ""
         if not (view.is_partial or less or data):
             return ""
+        if not (view.is_partial or data):
+            return f"{less}{MORE}--labels short"
         what = summary(view, self.nodes, "; ".join(filter(None, (data, less))))
         more = OR.join(self._options(view))
         return f"{what}{MORE}{more}" if more else what

@@ -70,6 +70,8 @@ class Options:
     * `decimals`: the digits after the decimal point of every scalar.
     * `flow`: the direction of the data, unless the user chooses one.
     * `compact`: the picture has little room between boxes.
+    * `stacks`: a brief box has the gradient below the value, without labels, and so is narrow.
+    * `lists_elements`: a brief box has room for each element of a small tensor and of its gradient.
     * `marks`: leaves without a gradient after a pass, and places where the graph is cut, are painted.
     * `remark`: says what was collapsed.
     * `unrecorded`: an operation without known values is its name and its state.
@@ -93,6 +95,8 @@ class Options:
     attr_chars: int = 0
     flow: Literal["auto", "LR", "TB"] = "auto"
     compact: bool = False
+    lists_elements: bool = False
+    stacks: bool = False
     marks: bool = False
     remark: str = ""
     numbered: bool = True

@@ -20,12 +20,12 @@ from gviz.explain.training import root_of_pass
 from gviz.render.boxes.box_row import Row, Style
 from gviz.render.boxes.box_size import (
     BRIEF_GAP,
-    BRIEF_TENSOR,
     WIDEST_VALUE,
     Outline,
     data_text,
     has_contents,
     tensor_room,
+    value_room,
 )
 from gviz.render.boxes.edge_content import gradient_symbol
 from gviz.render.boxes.folding import CallGraph, Group, ModuleCall, Preparation, shared
@@ -41,7 +41,17 @@ from gviz.render.boxes.part_gradients import (
     step_results,
 )
 from gviz.render.boxes.tensor_pictures import DIGITS
-from gviz.render.boxes.value_rows import HOOK, LONGEST_HOOK, Now, as_grid, fitting_rows, hook_names
+from gviz.render.boxes.value_rows import (
+    HOOK,
+    LONGEST_HOOK,
+    Now,
+    as_grid,
+    below_value,
+    brief_gradient_row,
+    fitting_rows,
+    gradient_rooms,
+    hook_names,
+)
 from gviz.trace.graph_state import OPTIMIZER, NodeInfo, NodeState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import count_text, number
@@ -264,15 +274,26 @@ def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> t
     value = state.outputs[0].value if state is not None and state.outputs else None
     most = tensor_room(value)
     if group.call.is_source_call:
-        right = [
-            replace(row, shares_line=True) for row in _arriving(replace(place, width=BRIEF_TENSOR + 6), state, now)
-        ]
-        return (replace(_gives(place, state, most), label=""), *right[:1])
+        info = now.timeline.info(place.node)
+        gives = replace(_gives(place, state, value_room(value, now.options)), label="")
+        if not info.created.requires_grad:
+            return (gives,)
+        incoming = state.outputs[0].incoming if state is not None and state.outputs else None
+        rooms = gradient_rooms(info.created.first_value, now.options)
+        rights = [brief_gradient_row(incoming, NO_VALUE, "grad", room, now.options) for room in rooms]
+        room = place.width - BRIEF_GAP - gives.characters
+        if now.options.stacks:
+            return gives, below_value(rights[0])
+        fitting = (row for row in rights if now.options.lists_elements or row.characters <= room)
+        return gives, next(fitting, rights[-1])
     gradient = _brief_gradient(group, now)
     each = _bars(group, now, BRIEF_BARS) if place.height > 2 else None
     below = [replace(each, is_left=True)] if each is not None else []
     if gradient is None:
         return (replace(_gives(place, state, most), is_left=True), *below)
+    if now.options.stacks:
+        stacked = replace(gradient, shares_line=False, is_left=True)
+        return replace(_gives(place, state, most), is_left=True), stacked, *below
     room = place.width - BRIEF_GAP - gradient.characters - len("gives ")
     return _gives(place, state, min(room, most)), gradient, *below
 

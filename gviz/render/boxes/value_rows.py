@@ -21,10 +21,12 @@ from gviz.explain.tracking import untracked_word
 from gviz.render.boxes.box_row import Row, Style
 from gviz.render.boxes.box_size import (
     BRIEF_GAP,
+    BRIEF_NORM,
     BRIEF_TENSOR,
     MAX_OUTPUTS,
     Outline,
     cost_text,
+    elements_room,
     thumbnail_lines,
     value_room,
 )
@@ -33,10 +35,10 @@ from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.tensor_pictures import DIGITS, NO_SHADES, THUMBNAIL_LINES, grid, heat, histogram
 from gviz.trace.graph_state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Moment, Timeline
-from gviz.values.number_text import bytes_text
+from gviz.values.number_text import bytes_text, shape_text
 from gviz.values.plain_text import clipped
 from gviz.values.value import Value
-from gviz.values.value_text import CUT, NO_VALUE, added, bad_text, grad, kind_text, or_unknown, share, short
+from gviz.values.value_text import CUT, NO_VALUE, added, bad_text, grad, kind_text, norm_text, or_unknown, share, short
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,12 +330,18 @@ def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
     if state is None or not state.outputs:
         return (Row(NO_VALUE, "muted"),)
     state = replace_struct(state, outputs=(now.own(info, state.outputs[0], 0), *state.outputs[1 : info.returned]))
-    whole = _brief_value(state, value_room(state.outputs[0].value))
-    gradients = [row for room in _GRADIENT_ROOMS if (row := _brief_gradient(place, info, state, room, now)) is not None]
+    whole = _brief_value(state, value_room(state.outputs[0].value, now.options), now.options)
+    rooms = gradient_rooms(info.created.first_value, now.options)
+    gradients = [row for room in rooms if (row := _brief_gradient(place, info, state, room, now)) is not None]
     rights = (*gradients, *[replace(row, label="") for row in gradients])  # a long number takes the label's room
-    lines = [(_brief_value(state, place.width - BRIEF_GAP - right.characters), right) for right in rights]
+    if now.options.lists_elements or now.options.stacks:  # the box has room for both
+        return whole, *(below_value(row) if now.options.stacks else row for row in gradients[:1])
+    lines = [(_brief_value(state, place.width - BRIEF_GAP - right.characters, now.options), right) for right in rights]
     if not lines:
-        return (_brief_value(state, place.width),)
+        return (_brief_value(state, place.width, now.options),)
+
+    incoming = state.outputs[0].grad if gradients[0].label == ".grad" else state.outputs[0].incoming
+    norm = norm_text(incoming) if incoming is not None else ""
 
     def losses(rows: tuple[Row, Row]) -> tuple[bool, ...]:
         """Return what a line lacks, the worst first. A norm keeps its digits, so that it is equal in all boxes."""
@@ -342,7 +350,7 @@ def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
             CUT in right.text,
             CUT in left.text,
             right.text.startswith("(") and right.text != best,  # only a shape, where elements or a norm are known
-            NORM in right.text and NORM in best and right.text != best,
+            NORM in right.text and right.text not in (best, norm),
             left != whole,
             not right.label,
             right.text != best,
@@ -351,12 +359,26 @@ def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
     return min(lines, key=losses)
 
 
-def _brief_value(state: NodeState, width: int) -> Row:
+def below_value(gradient: Row) -> Row:
+    """Return a gradient in a line of its own, below the value: numbers need no label there."""
+    is_known = gradient.style != "muted"
+    return replace(gradient, label="" if is_known else gradient.label, shares_line=False, is_left=True)
+
+
+def gradient_rooms(value: Value | None, options: Options) -> tuple[int, ...]:
+    """Return the characters that a gradient may take in a brief box, the most first."""
+    room = elements_room(value) if options.lists_elements else 0
+    if options.stacks and not room and value is not None and value.size > 1:
+        return (BRIEF_NORM,)
+    return (*([room] if room > BRIEF_TENSOR else []), *_GRADIENT_ROOMS)
+
+
+def _brief_value(state: NodeState, width: int, options: Options) -> Row:
     output = state.outputs[0]
     if len(state.outputs) > 1:
         return Row(f"{len(state.outputs)} outputs", "muted")
     style: Style = "bad" if bad_text(output.value) else "value"
-    room = min(width, value_room(output.value))
+    room = min(width, value_room(output.value, options))
     row = Row(
         short(output.value, room, DIGITS), style, f"v{output.version}" if output.written_by and output.version else ""
     )
@@ -381,8 +403,8 @@ def _brief_gradient(place: Outline, info: NodeInfo, state: NodeState, room: int,
     if len(state.outputs) > 1:
         return _of_several(state)
     if leaf and not _brief_arriving(state, output):
-        return _written(output.grad, "None", ".grad", room)
-    return _written(output.incoming, NO_VALUE, word, room)
+        return brief_gradient_row(output.grad, "None", ".grad", room, now.options)
+    return brief_gradient_row(output.incoming, NO_VALUE, word, room, now.options)
 
 
 def _brief_arriving(state: NodeState, output: OutputState) -> bool:
@@ -395,10 +417,23 @@ def _of_several(state: NodeState) -> Row:
     return Row(f"of {arrived}" if arrived else NO_VALUE, "grad" if arrived else "muted", "grad", shares_line=True)
 
 
-def _written(value: Value | None, nothing: str, label: str, room: int) -> Row:
+def brief_gradient_row(value: Value | None, nothing: str, label: str, room: int, options: Options) -> Row:
+    """Return a gradient at the right end of a brief box: its number, elements or norm.
+
+    In a picture it is never only a shape, and the gradients of all tensors are norms unless each box lists its
+    elements. The norm of an incoming gradient has no label in any box: some have no room for it.
+    """
     if value is None:
         return Row(nothing, "muted", label, shares_line=True)
-    return Row(share(value, room, DIGITS), "bad" if bad_text(value) else "grad", label, shares_line=True)
+    text = share(value, room, DIGITS)
+    norm = norm_text(value) if options.marks and value.size > 1 and not bad_text(value) else ""
+    if norm and not options.lists_elements and len(norm) <= room:
+        text = norm
+    elif norm and text == shape_text(value.shape):
+        text = CUT
+    if options.marks and label == "grad" and text.startswith(NORM):
+        label = ""
+    return Row(text, "bad" if bad_text(value) else "grad", label, shares_line=True)
 
 
 Rows = Callable[[Outline, Now], tuple[Row, ...]]

@@ -91,6 +91,9 @@ def _left(row: Row, theme: Theme) -> str:
 def _head(box: Box, theme: Theme) -> str:
     style = "bad" if {"nan", "inf", "error"} & set(box.states) else "muted"
     title = coloured(("► " if "current" in box.states else "") + box.title, theme.texts["title"])
+    if box.is_narrow:
+        word = f"&#160; {coloured(box.status, theme.texts[style], SMALL)}" if box.status else ""
+        return f'<td colspan="3" align="left" width="{box.width * CHARACTER}"><b>{title}</b>{word}</td>'
     room = max(box.width * CHARACTER - STATUS, CHARACTER)
     return (
         f'<td colspan="2" align="left" width="{room}"><b>{title}</b></td>'
