@@ -95,11 +95,13 @@ PAINTED = KEPT | {"inplace", "view", "untracked", "backward"}
 """The states that a figure draws."""
 
 
-def as_figure(scene: Scene) -> Scene:
+def as_figure(scene: Scene, *, whole: bool = False) -> Scene:
     """Return the scene without everything that is only for the debugger, and without what is not made yet.
 
-    As it has no legend, it gets a key of its letters.
+    Unless it must be `whole`, it leaves out untracked computation that is not connected to the gradients. As it has no
+    legend, it gets a key of its letters.
     """
+    scene = scene if whole else _without(scene, unconnected(scene))
     there = [box for box in scene.boxes if "pending" not in box.states] or scene.boxes
     keys = {box.key for box in there}
     edges = [edge for edge in scene.edges if edge.source in keys and edge.target in keys]
@@ -109,8 +111,38 @@ def as_figure(scene: Scene) -> Scene:
 
 def as_figures(scenes: Sequence[Scene]) -> list[Scene]:
     """Return the scenes of a series as figures of equal size, in which a box appears when it is made."""
+    apart = unconnected(scenes[-1]) if scenes else frozenset()
+    scenes = [_without(scene, apart) for scene in scenes]
     letters = tuple(dict.fromkeys(sign for scene in scenes for sign in key(scene)))
     return [_plain(replace(scene, hides_pending=True), letters) for scene in scenes]
+
+
+SIDE_ROLES = {"constant", "op", "chip"}
+"""The roles of boxes in computation that no gradient flows through, such as printed norms."""
+
+
+def unconnected(scene: Scene) -> frozenset[str]:
+    """Return the boxes of untracked computation that is not connected to any gradient; none without gradients."""
+    gradients = {key for edge in scene.edges if edge.kind == "gradient" for key in (edge.source, edge.target)}
+    neighbours: dict[str, list[str]] = {box.key: [] for box in scene.boxes}
+    for edge in scene.edges:
+        neighbours[edge.source].append(edge.target)
+        neighbours[edge.target].append(edge.source)
+    important = {box.key for box in scene.boxes if box.role not in SIDE_ROLES or KEPT & {*box.states}}
+    reached = gradients | important
+    waiting = [*reached]
+    while waiting:
+        more = {*neighbours[waiting.pop()]} - reached
+        reached |= more
+        waiting += more
+    return frozenset(neighbours.keys() - reached) if gradients else frozenset()
+
+
+def _without(scene: Scene, keys: frozenset[str]) -> Scene:
+    if not keys:
+        return scene
+    edges = tuple(edge for edge in scene.edges if not {edge.source, edge.target} & keys)
+    return replace(scene, boxes=tuple(box for box in scene.boxes if box.key not in keys), edges=edges)
 
 
 def _is_future(edge: Edge) -> bool:

@@ -11,7 +11,7 @@ from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.edge_content import SYMBOL
 from gviz.render.boxes.edges import CONTRACTED, WRITES
 from gviz.render.boxes.node_states import SHOWN
-from gviz.render.boxes.part_gradients import BAD_BAR, EACH, NO_BAR
+from gviz.render.boxes.part_gradients import BAD_BAR, EACH, NO_BAR, is_logarithmic
 from gviz.render.boxes.tensor_pictures import NO_SHADES
 from gviz.render.boxes.value_rows import HOOK, NORM
 from gviz.render.scene import Scene
@@ -130,6 +130,8 @@ def _barred(rows: Iterable[Row]) -> Iterator[str]:
         if row.label.startswith(f"|{SYMBOL}"):
             yield "steps"
         if (row.label == EACH or row.label.startswith(f"|{SYMBOL}")) and row.text != NO_VALUE:
+            if is_logarithmic(row.text):
+                yield "log bars"
             yield from (word for sign, word in ((NO_BAR, "gaps"), (BAD_BAR, "bad bars")) if sign in row.text.split()[0])
 
 
@@ -215,6 +217,8 @@ def key(scene: Scene) -> Iterator[str]:
         yield "bars: first to last step"
     if EACH in there.rows:
         yield f"{EACH}: gradient of each part"
+    if "log bars" in there.rows:
+        yield "bars: log scale"
 
 
 def together(signs: Iterable[str]) -> tuple[str, ...]:

@@ -303,7 +303,8 @@ def requested_scene(
     drawn = moment_scene(timeline, n, words)
     if not options.figure:
         return drawn
-    return as_figure(drawn) if options.legend else replace(as_figure(drawn), key=())
+    figure = as_figure(drawn, whole=bool(options.part.node or options.part.only))
+    return figure if options.legend else replace(figure, key=())
 
 
 def moment_scene(timeline: Timeline, n: int, options: Options) -> Scene:

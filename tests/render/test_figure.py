@@ -17,6 +17,7 @@ from gviz.errors import GvizError
 from gviz.render import detail_level
 from gviz.render.boxes.folding import Filter
 from gviz.render.boxes.graph_options import Options
+from gviz.render.boxes.part_gradients import bars, is_logarithmic
 from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, as_figure, figures_for, page_within
 from gviz.render.forms import png_and_pdf
 from gviz.render.graphviz import scene_drawing
@@ -535,3 +536,44 @@ def test_a_figure_of_a_small_graph_has_values_and_each_gradient_in_the_same_form
     assert any(re.fullmatch(r"\d+\.?\d*", text) for text in texts if text != "1")  # the value of L
     assert "boxes show names only" not in str(notes)
     assert "call" not in str(notes)  # each box is one node
+
+
+def deep(width):
+    """Record layers whose gradients vanish, and a loop that prints their norms."""
+    torch.manual_seed(0)
+    nn = torch.nn
+    net = nn.Sequential(*(layer for _ in range(10) for layer in (nn.Linear(width, width), nn.Sigmoid())))
+    loss = nn.functional.mse_loss(net(torch.randn(16, width)), torch.randn(16, width))
+    loss.backward()
+    return [(parameter.grad.norm().item()) for parameter in net.parameters()]
+
+
+def test_a_figure_says_that_bars_have_a_logarithmic_scale_only_if_they_do(tmp_path):
+    with gviz.record(tmp_path / "deep.gviz"):
+        deep(8)
+    svg, _ = drawn(tmp_path / "deep.gviz", tmp_path / "f.svg", figure="16:9")
+    assert "bars: log scale" in " ".join(words_of(svg))
+    assert is_logarithmic(bars([1e-9, 1.0]))
+    assert not is_logarithmic(bars([0.5, 1.0]))
+    assert bars([0.5, 1.0])[:2] == "▅█"
+    assert not is_logarithmic(bars([0.0, 1.0]))
+    assert not is_logarithmic("·")
+
+
+def test_a_figure_leaves_out_what_no_gradient_flows_through_unless_it_is_requested(tmp_path):
+    with gviz.record(tmp_path / "deep.gviz"):
+        deep(8)
+    for options in ({}, {"expand": "step"}, {"level": "nodes", "labels": "min"}):
+        svg, _ = drawn(tmp_path / "deep.gviz", tmp_path / "f.svg", figure="16:9", force=True, **options)
+        assert not [word for word in words_of(svg) if "norm" in word and "|g|" not in word]
+    svg, _ = drawn(tmp_path / "deep.gviz", tmp_path / "f.svg", figure="16:9", force=True, node="norm")
+    assert [word for word in words_of(svg) if word.endswith("norm")]
+
+
+def test_on_a_slide_the_gradient_of_each_layer_of_a_deep_chain_is_a_number(tmp_path):
+    with gviz.record(tmp_path / "deep.gviz"):
+        deep(8)
+    svg, notes = drawn(tmp_path / "deep.gviz", tmp_path / "f.svg", figure="16:9", expand="step")
+    assert sum(word.startswith("|g| ") for word in words_of(svg)) == 10
+    assert any("columns" in note for note in notes)
+    assert not any("names only" in note for note in notes)

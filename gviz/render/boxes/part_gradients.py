@@ -35,8 +35,22 @@ def bars(norms: Sequence[float | None], most_bars: int = MOST_BARS) -> str:
     if sum(norm is not None for norm in norms) < 2:
         return ""
     least, most = min(known, default=nan), max(known, default=nan)
-    drawn = "".join(_bar(norm, least, most) for norm in norms[:: -(-len(norms) // most_bars)])
-    return f"{drawn}  {number(least, 3)} .. {number(most, 3)}"
+    ends = f"{number(least, 3)} .. {number(most, 3)}"
+    is_log = is_logarithmic(ends)
+    drawn = "".join(_bar(norm, least, most, is_log=is_log) for norm in norms[:: -(-len(norms) // most_bars)])
+    return f"{drawn}  {ends}"
+
+
+def is_logarithmic(text: str) -> bool:
+    """Return whether bars that end with their least and greatest norm have a logarithmic scale.
+
+    It is used where norms differ by orders of magnitude.
+    """
+    words = text.split()
+    if words[-2:-1] != [".."]:
+        return False
+    least, most = float(words[-3]), float(words[-1])
+    return most > ORDERS * least > 0
 
 
 def bars_width(count: int, most_bars: int = MOST_BARS) -> int:
@@ -44,16 +58,15 @@ def bars_width(count: int, most_bars: int = MOST_BARS) -> int:
     return len("|∂L/∂h| ") + -(-count // -(-count // most_bars)) + len("  0.00021 .. 0.00021")
 
 
-def _bar(norm: float | None, least: float, most: float) -> str:
-    """Return the bar of a norm, on a logarithmic scale where norms differ by orders of magnitude."""
+def _bar(norm: float | None, least: float, most: float, *, is_log: bool) -> str:
+    """Return the bar of a norm."""
     if norm is None:
         return NO_BAR
     if not isfinite(norm):
         return BAD_BAR
     if norm <= 0 or most <= 0:
         return BARS[0]
-    span = most / least if least > 0 else 0.0
-    part = log(norm / least) / log(span) if span > ORDERS else norm / most
+    part = log(norm / least) / log(most / least) if is_log else norm / most
     return BARS[min(round(part * (len(BARS) - 1)), len(BARS) - 1)]
 
 

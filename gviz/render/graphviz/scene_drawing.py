@@ -115,6 +115,9 @@ def picture_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
         if _can_be_read(folded, options):
             options.note(f"{what}: {_TOO_SMALL}")
             return _on_slide(folded, options)
+        if density == "brief" and (columns := _in_readable_columns(folded, less)) is not None:
+            options.note(f"{what}; folded into {columns.columns} columns, without frames: {_TOO_SMALL}")
+            return columns
     collapsed = None if is_chain(scene) else _with_less_detail(timeline, n, options, may_shorten=may_shorten)
     return _in_columns(scene, options) if collapsed is None else _on_slide(collapsed, options)
 
@@ -158,6 +161,18 @@ def _on_slide(scene: Scene, options: ExportOptions) -> Scene:
     return folded
 
 
+def _in_readable_columns(scene: Scene, options: ExportOptions) -> Scene | None:
+    """Return a chain in columns whose text is not much too small on a slide; None for anything else."""
+    figure = FIGURES[options.figure or "one-column"]
+    if not figure.fills or not is_chain(scene):
+        return None
+    folded = _in_columns(scene, options)
+    text = figure.scale(*_figure_size(_fitting(folded, options), options)) * TEXT
+    return folded if folded.columns > 1 and text >= SMALLER * figure.least else None
+
+
+SMALLER = 0.75
+"""The part of the least height of text at which numbers in boxes are preferred to larger names."""
 LARGER = 1.5
 """The least gain in the height of text for which a slide is folded."""
 
