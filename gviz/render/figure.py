@@ -19,6 +19,7 @@ from gviz.render.boxes.edge_content import Edge
 from gviz.render.boxes.node_states import SHOWN
 from gviz.render.legend import key
 from gviz.render.scene import Scene
+from gviz.render.theme import Card
 
 FigureName = Literal["one-column", "two-columns", "16:9"]
 FIGURE_NAMES: tuple[FigureName, ...] = get_args(FigureName)
@@ -95,7 +96,7 @@ PAINTED = KEPT | {"inplace", "view", "untracked", "backward"}
 """The states that a figure draws."""
 
 
-def as_figure(scene: Scene, *, whole: bool = False) -> Scene:
+def as_figure(scene: Scene, card: Card = "box", *, whole: bool = False) -> Scene:
     """Return the scene without everything that is only for the debugger, and without what is not made yet.
 
     Unless it must be `whole`, it leaves out untracked computation that is not connected to the gradients. As it has no
@@ -106,14 +107,14 @@ def as_figure(scene: Scene, *, whole: bool = False) -> Scene:
     keys = {box.key for box in there}
     edges = [edge for edge in scene.edges if edge.source in keys and edge.target in keys]
     present = replace(scene, boxes=tuple(there), edges=tuple(edge for edge in edges if not _is_future(edge)))
-    return _plain(present, tuple(key(present)))
+    return _plain(present, tuple(key(present, card)))
 
 
-def as_figures(scenes: Sequence[Scene]) -> list[Scene]:
+def as_figures(scenes: Sequence[Scene], card: Card = "box") -> list[Scene]:
     """Return the scenes of a series as figures of equal size, in which a box appears when it is made."""
     apart = unconnected(scenes[-1]) if scenes else frozenset()
     scenes = [_without(scene, apart) for scene in scenes]
-    letters = tuple(dict.fromkeys(sign for scene in scenes for sign in key(scene)))
+    letters = tuple(dict.fromkeys(sign for scene in scenes for sign in key(scene, card)))
     return [_plain(replace(scene, hides_pending=True), letters) for scene in scenes]
 
 

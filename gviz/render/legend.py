@@ -200,8 +200,15 @@ INCOMING = re.compile(r"(?<![\w|])g(?![\w|])")
 """The sign of the incoming gradient in a local derivative: ``to x: g * y``."""
 
 
-def key(scene: Scene) -> Iterator[str]:
-    """Yield the meaning of the letters in a figure, which has no legend: ``L: loss``, ``|g|: norm of a gradient``."""
+def key(scene: Scene, card: Card = "box") -> Iterator[str]:
+    """Yield the meaning of the letters in a figure, which has no legend: ``L: loss``, ``|g|: norm of a gradient``.
+
+    Nodes as cards have only numbers: gradients have no lines, and so no labels.
+    """
+    if card != "box":
+        if any(NORM in row.text for box in scene.boxes for row in box.rows):
+            yield f"{NORM}: norm of a gradient"
+        return
     there = seen(scene)
     names = [name for box in scene.boxes if box.role == "root" for name, _, op in [box.title.partition(" = ")] if op]
     if (SYMBOL in there.text or "steps" in there.rows) and names != ["L"]:
@@ -217,6 +224,10 @@ def key(scene: Scene) -> Iterator[str]:
         yield "bars: first to last step"
     if EACH in there.rows:
         yield f"{EACH}: gradient of each part"
+    if "adds" in there.rows and any(
+        row.label == "adds" for box in scene.boxes if box.role == "module" for row in box.rows
+    ):
+        yield "adds: gradient of this call"
     if "log bars" in there.rows:
         yield "bars: log scale"
 

@@ -303,7 +303,7 @@ def requested_scene(
     drawn = moment_scene(timeline, n, words)
     if not options.figure:
         return drawn
-    figure = as_figure(drawn, whole=bool(options.part.node or options.part.only))
+    figure = as_figure(drawn, options.colours.form.card, whole=bool(options.part.node or options.part.only))
     return figure if options.legend else replace(figure, key=())
 
 

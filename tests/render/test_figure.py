@@ -577,3 +577,41 @@ def test_on_a_slide_the_gradient_of_each_layer_of_a_deep_chain_is_a_number(tmp_p
     assert sum(word.startswith("|g| ") for word in words_of(svg)) == 10
     assert any("columns" in note for note in notes)
     assert not any("names only" in note for note in notes)
+
+
+@pytest.mark.parametrize("options", [{}, {"figure": "two-columns"}, {"figure": "16:9"}], ids=str)
+def test_a_gradient_that_has_not_arrived_is_said_in_words_and_not_as_dots(tmp_path, options):
+    with gviz.record(tmp_path / "t.gviz"):
+        chain_of((2, 2), torch)
+    svg, _ = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", at="L", **({"figure": "one-column"} | options))
+    assert "·" not in words_of(svg)
+    assert "not yet" in words_of(svg) or ".grad" in words_of(svg)
+    svg, _ = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", at="L", labels="short", figure="two-columns", force=True)
+    assert words_of(svg).count("not yet") == 8  # 6 operations, and what is incoming to 2 leaves
+
+
+@pytest.mark.parametrize("style", ["cs231n", "micrograd"])
+def test_a_figure_of_cards_explains_no_letter_that_is_not_in_it_and_has_no_numbers_of_nodes(tmp_path, style):
+    def neuron():
+        x, w = builtin.tensor(2.0, requires_grad=True), builtin.tensor(-3.0, requires_grad=True)
+        o = builtin.tanh(x * w + 0.5) ** 2
+        o.backward()
+
+    for options in ({}, {"moments": "backward"}):
+        with gviz.record(tmp_path / "t.gviz", force=True):
+            neuron()
+        name = tmp_path / ("f.svg" if not options else "s%02d.svg")
+        for file in export(tmp_path / "t.gviz", name, style=style, figure="16:9", force=True, **options):
+            words = words_of(file.read_bytes())
+            assert not [word for word in words if re.search(r"#\d|^L:|\|g\|", word)]
+            assert "**2" in words
+
+
+def test_steps_over_a_sequence_are_titled_by_their_index_in_a_figure(tmp_path):
+    with gviz.record(tmp_path / "t.gviz"):
+        w, x, h = torch.randn(3, 3, requires_grad=True), torch.randn(4, 2, 3), torch.zeros(2, 3)
+        for t in range(4):
+            h = torch.tanh(x[t] @ w + h)
+        (h**2).mean().backward()
+    svg, _ = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", figure="16:9", level="nodes")
+    assert {"x[0]", "x[1]", "x[2]", "x[3]", "pow 2"} <= {*words_of(svg)}

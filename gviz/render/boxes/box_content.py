@@ -12,7 +12,7 @@ from gviz.explain.display_names import op_title, title
 from gviz.explain.failed_call import failed_call
 from gviz.explain.tracking import as_at
 from gviz.render.boxes.box_row import Row
-from gviz.render.boxes.box_size import Outline, Role, message_rows, module_key, module_title
+from gviz.render.boxes.box_size import Outline, Role, exponent_of, message_rows, module_key, module_title
 from gviz.render.boxes.edge_content import brings, hook_words
 from gviz.render.boxes.folding import Group
 from gviz.render.boxes.graph_structure import Structure
@@ -116,7 +116,7 @@ def _of_node(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare
         note = cut_text(info)
     rows = rows_with_comparison(lambda place, now: _rows(place, info, now, note), place, now)
     tip = tooltip(as_at(info, state), state) if tooltips else ""
-    name = op_title(info) if info.created.kind == "op" else ""
+    name = f"{op_title(info)} {exponent_of(info)}".rstrip() if info.created.kind == "op" else ""
     return _boxed(place, states, status(info, states, now), rows, tip, name)
 
 

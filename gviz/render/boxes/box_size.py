@@ -105,6 +105,8 @@ class Rooms:
     def of(self, info: NodeInfo) -> Outline:
         """Return the outline of a node's own box."""
         role, text = self._role(info), node_title(info, self.options)
+        if not self.options.numbered and self.options.titles == "both":
+            text = with_argument(self.timeline, info, text)
         if self.options.density == "min":
             text = constant_value(info) or text
             return Outline(box_key(info.node), info.node, role, text, cell_len(text), 1)
@@ -250,7 +252,8 @@ def node_title(info: NodeInfo, options: Options) -> str:
     if options.titles == "backward" and info.created.kind == "op" and info.op.grad_fn:
         return clipped(info.op.grad_fn, options.longest_name)
     if options.titles == "name":
-        return clipped_name(info.name or f"#{info.node}", options.longest_name)
+        unnamed = f"#{info.node}" if options.numbered else "" if info.created.kind == "op" else called(info)
+        return clipped_name(info.name or unnamed, options.longest_name)
     if options.graph_filter.calls and info.created.kind == "op":
         is_inner = info.op.more or info.created.scope in options.graph_filter.opened
         name = shown(own_name(info)) if is_inner else public_name(info)
@@ -262,6 +265,30 @@ def node_title(info: NodeInfo, options: Options) -> str:
     number = f" #{info.node}"
     text = title(info, options.longest_name).removesuffix(number)
     return _with_mode(text, info, options) + number
+
+
+def with_argument(timeline: Timeline, info: NodeInfo, text: str) -> str:
+    """Return the title of an operation in a figure, with the number that it takes: ``pow 2``, or ``x[3]`` for an index.
+
+    Otherwise the steps of a loop over ``x[t]`` would look equal.
+    """
+    if info.created.kind != "op" or info.created.inputs == ():
+        return text
+    attributes = dict(info.created.attrs)
+    exponent = exponent_of(info)
+    if exponent:
+        return f"{text} {exponent}"
+    key = attributes.get("key", attributes.get("index") if attributes.get("dim") == 0 else None)
+    if info.name or info.op.name not in ("getitem", "select") or not isinstance(key, int):
+        return text
+    source = timeline.info(info.created.inputs[0][0]).name
+    return f"{clipped_name(source, MAX_TITLE)}[{key}]" if source else f"{text} {key}"
+
+
+def exponent_of(info: NodeInfo) -> str:
+    """Return the exponent of a power if it is a plain number, else an empty text."""
+    exponent = dict(info.created.attrs).get("exponent") if info.op.name in ("pow", "pow_") else None
+    return f"{exponent:g}" if isinstance(exponent, int | float) else ""
 
 
 def _with_mode(name: str, info: NodeInfo, options: Options) -> str:

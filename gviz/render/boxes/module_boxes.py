@@ -191,7 +191,8 @@ def _arriving(place: Outline, state: NodeState | None, now: Now) -> Iterator[Row
     if created.requires_grad:
         incoming = state.outputs[0].incoming if state is not None and state.outputs else None
         style: Style = "bad" if bad_text(incoming) else "grad" if incoming is not None else "muted"
-        yield as_grid(Row(grad(incoming, place.width - 6, DIGITS), style, "grad"), incoming, created.first_value, now)
+        text = grad(incoming, place.width - 6, DIGITS) if incoming is not None else now.nothing
+        yield as_grid(Row(text, style, "grad"), incoming, created.first_value, now)
 
 
 def _bars(group: Group, now: Now, most_bars: int = MOST_BARS) -> Row | None:
@@ -280,7 +281,7 @@ def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> t
             return (gives,)
         incoming = state.outputs[0].incoming if state is not None and state.outputs else None
         rooms = gradient_rooms(info.created.first_value, now.options)
-        rights = [brief_gradient_row(incoming, NO_VALUE, "grad", room, now.options) for room in rooms]
+        rights = [brief_gradient_row(incoming, now.nothing, "grad", room, now.options) for room in rooms]
         room = place.width - BRIEF_GAP - gives.characters
         if now.options.stacks:
             return gives, below_value(rights[0])

@@ -61,6 +61,11 @@ class Now:
     shown: frozenset[int] = frozenset()
     _uses: dict[tuple[int, int], dict[tuple[int, int], Contribution]] = field(default_factory=dict)
 
+    @property
+    def nothing(self) -> str:
+        """The text for a gradient that has not arrived. A figure has no legend, so its words are plain."""
+        return NOT_YET if not (self.options.numbered or self.after_pass) else NO_VALUE
+
     def contribution(self, node: int, output_nr: int, user: int, slot: int) -> Contribution | None:
         """Return the contribution that one use of an output has sent back. Fast even with thousands of uses."""
         uses = self._uses.get((node, output_nr))
@@ -146,6 +151,10 @@ class Now:
         return _addition(before.outputs[0].grad if before is not None else None, event.part, width)
 
 
+NOT_YET = "not yet"
+"""The text for a gradient that may still arrive, in figures."""
+
+
 def _hook_nodes(timeline: Timeline, end: int) -> frozenset[int]:
     """Return the nodes at which hooks ran in the iteration that ends with an event."""
     start = timeline.iteration_at(end).start
@@ -192,7 +201,7 @@ def chip_rows(place: Outline, state: NodeState | None, now: Now) -> tuple[Row, .
         return ()
     output = state.outputs[0]
     part = now.contribution(place.node, 0, place.user, place.slot)
-    rows = Row(NO_VALUE, "muted", "adds"), Row(NO_VALUE, "muted", "total")
+    rows = Row(now.nothing, "muted", "adds"), Row(now.nothing, "muted", "total")
     if part is not None and output.incoming is not None:
         adds, total = (share(value, place.width - len("total") - 1, DIGITS) for value in (part.value, output.incoming))
         rows = Row(adds, "sum", "adds"), Row(total, "grad", "total")
@@ -245,6 +254,8 @@ def as_grid(row: Row, value: Value | None, first_value: Value | None, now: Now) 
     shape = now.options.grid(first_value.shape) if first_value is not None else None
     if first_value is not None and value is not None and value.shape != first_value.shape:
         return row
+    if value is None and not now.options.numbered:  # dots in a grid look like decimal points
+        return row
     return replace(row, grid=grid(value, shape)) if shape else row
 
 
@@ -265,7 +276,7 @@ def _grad_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
     count = info.returned
     for number in range(min(count, MAX_OUTPUTS)):
         label = "grad" if count == 1 else f"grad {number}"
-        row = Row(NO_VALUE, "muted", label) if state is None else _arriving(label, place.width, state, number, now)
+        row = Row(now.nothing, "muted", label) if state is None else _arriving(label, place.width, state, number, now)
         incoming = state.outputs[number].incoming if state is not None else None
         yield as_grid(row, incoming, info.created.outputs[number].value, now)
 
@@ -277,7 +288,8 @@ def _arriving(label: str, width: int, state: NodeState, output_nr: int, now: Now
     if flowing := now.flowing(state.node, room, output_nr):
         return Row(flowing, "sum", label)
     style: Style = "bad" if bad_text(output.incoming) else "grad" if output.incoming is not None else "muted"
-    return Row(now.write(grad, output.incoming, room), style, label)
+    text = now.write(grad, output.incoming, room) if output.incoming is not None else now.nothing
+    return Row(text, style, label)
 
 
 def _leaf_rows(place: Outline, first_value: Value | None, state: NodeState | None, now: Now) -> Iterator[Row]:
@@ -287,7 +299,7 @@ def _leaf_rows(place: Outline, first_value: Value | None, state: NodeState | Non
     """
     output = state.outputs[0] if state is not None else None
     if place.incoming:
-        row = _incoming(place.width, state, now) if state is not None else Row(NO_VALUE, "muted", "incoming")
+        row = _incoming(place.width, state, now) if state is not None else Row(now.nothing, "muted", "incoming")
         yield as_grid(row, output.incoming if output is not None else None, first_value, now)
     row = _leaf_grad(place.width, state, now) if state is not None else Row("None", "muted", ".grad")
     accumulated = output.grad if output is not None else None
@@ -404,7 +416,7 @@ def _brief_gradient(place: Outline, info: NodeInfo, state: NodeState, room: int,
         return _of_several(state)
     if leaf and not _brief_arriving(state, output):
         return brief_gradient_row(output.grad, "None", ".grad", room, now.options)
-    return brief_gradient_row(output.incoming, NO_VALUE, word, room, now.options)
+    return brief_gradient_row(output.incoming, now.nothing, word, room, now.options)
 
 
 def _brief_arriving(state: NodeState, output: OutputState) -> bool:

@@ -75,7 +75,8 @@ def scenes(timeline: Timeline, moments: Sequence[int], options: ExportOptions) -
         options.progress(number / (2 * len(moments)))  # drawing is the other half of the work
         seen.append(scene(shape, timeline, timeline.at(n), tooltips=False))
     if options.figure:
-        seen = as_figures(seen) if options.legend else [replace(one, key=()) for one in as_figures(seen)]
+        seen = as_figures(seen, options.colours.form.card)
+        seen = seen if options.legend else [replace(one, key=()) for one in seen]
     longest = [
         max((len(row.text) for box in versions for row in box.rows), default=0)
         for versions in zip(*(one.boxes for one in seen), strict=True)

@@ -15,6 +15,7 @@ from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.box_size import STATUS_ROOM
 from gviz.render.boxes.tensor_pictures import CELL, NO_SHADES, NOT_A_NUMBER, THUMBNAIL_LINES
+from gviz.render.boxes.value_rows import NOT_YET
 from gviz.render.legend import painted
 from gviz.render.theme import Theme
 from gviz.source.parsing import ARITHMETIC, SIGNS
@@ -160,14 +161,16 @@ NUMBER = 60
 def card(box: Box, theme: Theme) -> tuple[str, str]:
     """Return the label of a node's result and the label of its circle, which is empty if it is no operation."""
     colour = theme.texts["title"]
-    symbol = table([f"<td>{coloured(SYMBOLS.get(box.op.lower(), box.op), colour)}</td>"], 0) if box.op else ""
+    name, _, exponent = box.op.partition(" ")
+    sign = f"{SYMBOLS[name.lower()]}{exponent}" if name.lower() in SYMBOLS else box.op
+    symbol = table([f"<td>{coloured(sign, colour)}</td>"], 0) if box.op else ""
     return (_record(box, theme) if theme.form.card == "record" else _wire(box, theme)), symbol
 
 
 def _record(box: Box, theme: Theme) -> str:
     """Return ``name | data 2.0000 | grad 1.0000``."""
     paint = theme.paints[painted(box)]
-    cells = [f"<b>{coloured(box.title, theme.texts['title'])}</b>"]
+    cells = [f"<b>{coloured(box.title, theme.texts['title'])}</b>"] if box.title or not box.rows else []
     cells += [f"{coloured('data ', theme.texts['muted'])}{_card_number(row, theme)}" for row in _values(box)]
     cells += [f"{coloured('grad ', theme.texts['muted'])}{_card_number(row, theme)}" for row in _grads(box)]
     width = f' width="{_room(box, theme) + 30}"' if box.height > 1 else ""
@@ -182,7 +185,7 @@ def _wire(box: Box, theme: Theme) -> str:
     above = _card_number(values[0], theme) if values else f"<b>{coloured(box.title, theme.texts['title'])}</b>"
     below = _card_number(grads[0], theme) if grads else "&#160;"
     name = coloured(box.title, theme.texts["title"], 0 if not box.op else SMALL) if values else ""
-    top = f'<td rowspan="2" cellpadding="4">{name}</td>' if name else ""
+    top = f'<td rowspan="2" cellpadding="4">{name}</td>' if name and box.title else ""
     line = f'<td border="1" sides="B" color="{theme.edge}" width="{_room(box, theme)}">{above}</td>'
     body = f'<tr>{top}{line}</tr><tr><td width="{_room(box, theme)}">{below}</td></tr>'
     return f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{body}</table>>'
@@ -205,5 +208,5 @@ def _grads(box: Box) -> list[Row]:
     """Return the single gradient of a record: of a leaf its ``.grad`` if it has one, or else the incoming gradient."""
     rows = {row.label: row for row in box.rows}
     gradients = [rows[label] for label in (".grad", "incoming", "grad", "grad 0", "adds") if label in rows]
-    known = [row for row in gradients if row.text not in (NO_VALUE, "None")]
+    known = [row for row in gradients if row.text not in (NO_VALUE, NOT_YET, "None")]
     return (known or gradients)[:1]
