@@ -615,3 +615,17 @@ def test_steps_over_a_sequence_are_titled_by_their_index_in_a_figure(tmp_path):
         (h**2).mean().backward()
     svg, _ = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", figure="16:9", level="nodes")
     assert {"x[0]", "x[1]", "x[2]", "x[3]", "pow 2"} <= {*words_of(svg)}
+
+
+@pytest.mark.parametrize("style", ["gviz", "cs231n"])
+def test_the_columns_of_a_folded_chain_read_from_left_to_right(tmp_path, style):
+    with gviz.record(tmp_path / "t.gviz"):
+        chain_of((2,), torch)
+    svg, notes = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", figure="16:9", level="nodes", style=style)
+    assert any("columns" in note for note in notes)
+    first, last = ("mul", "L = sum") if style == "gviz" else ("tanh", "sum")
+    across = {}
+    for text in ElementTree.fromstring(svg).iter(f"{SVG}text"):
+        across.setdefault(text.text, (float(text.get("x")), float(text.get("y"))))
+    assert across[first][0] < across[last][0]
+    assert across[first][1] < across[last][1]

@@ -408,9 +408,10 @@ def _brief_gradient(place: Outline, info: NodeInfo, state: NodeState, room: int,
     if place.role == "constant" or not (leaf or info.created.requires_grad):
         return None
     word = "in" if leaf else "grad"
-    if flowing := now.flowing(info.node, room):
+    sum_room = room + len("+= ") * now.options.lists_elements
+    if flowing := now.flowing(info.node, sum_room):
         return Row(flowing, "sum", word, shares_line=True)
-    if accumulating := now.accumulating(info.node, room):
+    if accumulating := now.accumulating(info.node, sum_room):
         return Row(accumulating, "sum", ".grad", shares_line=True)
     if len(state.outputs) > 1:
         return _of_several(state)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 from rich.cells import cell_len
 
@@ -22,6 +23,7 @@ from gviz.render.graphviz.placement import (
     STRAIGHT,
     Placing,
     Spine,
+    column_tops,
     columns,
     ends,
     flow,
@@ -80,7 +82,20 @@ def digraph(scene: Scene, manner: Manner = USUAL) -> Digraph:
         _add_box(graph, box, manner, straight.box(box.key), _HIDDEN if _is_hidden(scene, box) else {})
     add_frames(graph, scene, manner)
     _add_lines(graph, scene, manner, straight)
+    if not manner.placing:
+        _order_columns(graph, scene, manner)
     return graph
+
+
+def _order_columns(graph: Digraph, scene: Scene, manner: Manner) -> None:
+    """Let the columns of a folded chain begin at the same height, the first of them at the left."""
+    cards = {box.key for box in scene.boxes if box.op} if manner.theme.form.card != "box" else set()
+    tops = [f"{key}{SPLIT}" if key in cards else key for key in column_tops(scene)]
+    if len(tops) < 2:
+        return
+    with graph.subgraph(name="tops", graph_attr={"rank": "same"}) as row:
+        for left, right in pairwise(tops):
+            row.edge(left, right, "", style="invis")
 
 
 _HIDDEN = {"style": "invis"}

@@ -268,6 +268,16 @@ def columns(scene: Scene) -> dict[str, int]:
     return {key: at // height for key, at in level.items()}
 
 
+def column_tops(scene: Scene) -> list[str]:
+    """Return the topmost box with inputs of each column of a folded chain, from left to right."""
+    level, tops = _levels(scene), dict[int, str]()
+    column = columns(scene)
+    inner = {edge.target for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0}
+    for key in sorted(column.keys() & inner, key=lambda key: level[key]):
+        tops.setdefault(column[key], key)
+    return [tops[number] for number in sorted(tops)]
+
+
 def is_chain(scene: Scene) -> bool:
     """Return whether each box leads to one box on the next level. Boxes without inputs may lead anywhere."""
     level, lines = _levels(scene), [edge for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0]

@@ -44,17 +44,19 @@ FIGURE_DPI, FIGURE_PAD = 300, 2
 """Pixels of an inch in a figure; points around its graph."""
 
 
-def in_figure(graph: Digraph, figure: Figure, picture: Picture, options: ExportOptions) -> Digraph:
+def in_figure(
+    graph: Digraph, figure: Figure, picture: Picture, options: ExportOptions, *, turns: bool = True
+) -> Digraph:
     """Return the graph with the size of its figure, in the other direction if that makes small text larger.
 
-    Adds a note if the text is small.
+    Columns never turn: they would become rows, with the first at the bottom. Adds a note if the text is small.
 
     Raises `GvizError` if it is too small to be read, and names what makes it larger.
     """
     graph.attr(pad=f"{FIGURE_PAD / INCH:.3f}", margin="0")
     size = _figure_size(graph, options)
     text = figure.scale(*size) * TEXT
-    if text < figure.least - 0.05 and options.direction == "auto":
+    if turns and text < figure.least - 0.05 and options.direction == "auto":
         turned = graph.copy()
         turned.graph_attr["rankdir"] = "TB" if graph.graph_attr["rankdir"] == "LR" else "LR"
         other = _figure_size(turned, options)
@@ -173,7 +175,7 @@ def _in_readable_columns(scene: Scene, options: ExportOptions) -> Scene | None:
 
 SMALLER = 0.75
 """The part of the least height of text at which numbers in boxes are preferred to larger names."""
-LARGER = 1.5
+LARGER = 1.35
 """The least gain in the height of text for which a slide is folded."""
 
 
@@ -224,7 +226,11 @@ def _can_be_read(scene: Scene, options: ExportOptions) -> bool:
     graph = replace(scene, key=())
     try:
         in_figure(
-            _fitting(graph, options), FIGURES[options.figure or "one-column"], "svg", replace(options, note=_ignore)
+            _fitting(graph, options),
+            FIGURES[options.figure or "one-column"],
+            "svg",
+            replace(options, note=_ignore),
+            turns=scene.columns < 2,
         )
     except TooSmallError:
         return False
@@ -333,10 +339,10 @@ def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str
         graph = _fitting(scene, options, prefix)
         if options.figure:
             try:
-                graph = in_figure(graph, FIGURES[options.figure], picture, options)
+                graph = in_figure(graph, FIGURES[options.figure], picture, options, turns=scene.columns < 2)
             except TooSmallError:
                 graph = _fitting(replace(scene, key=()), options, prefix)
-                graph = in_figure(graph, FIGURES[options.figure], picture, options)
+                graph = in_figure(graph, FIGURES[options.figure], picture, options, turns=scene.columns < 2)
         else:
             graph = sized(graph, picture, options.scale)
         return draw(graph.source, picture, timeout=options.timeout)
