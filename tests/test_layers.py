@@ -63,17 +63,17 @@ MAY_IMPORT = {
 }
 OF_TRACE = {
     "timeline", "place_matches", "graph_state", "navigation", "backward_order", "condition_environment",
-    "breakpoint_hits", "event_log", "load", "whole_iterations", "sequence_period", "node_gradients",
+    "breakpoint_hits", "event_log", "load", "timed_iterations", "whole_iterations", "sequence_period", "node_gradients",
 }  # fmt: skip
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
 SHOWING = {"query", "render", "tui", "explain", "compare"}
 INSIDE = {
     "trace": """
-        graph_state whole_iterations weak_cache codec tensor_storage optimizer_steps stack_tree index.event_columns
-        sequence_period file.lock file.bulk_statistics file.retention naming.bindings recording.output_capture
-        recording.exceptions index.change_lists backward_reach file.snapshot iterations file.format naming.calls
-        event_log phases file.paths naming.assignments nonfinite masked_infinities name_overlay index.threads
-        file.connection naming.names index.search_index file.event_batch spans contexts index.reachability
+        graph_state timed_iterations whole_iterations weak_cache codec tensor_storage optimizer_steps stack_tree
+        index.event_columns sequence_period file.lock file.bulk_statistics file.retention naming.bindings
+        recording.output_capture recording.exceptions index.change_lists backward_reach file.snapshot iterations
+        file.format naming.calls event_log phases file.paths naming.assignments nonfinite masked_infinities name_overlay
+        index.threads file.connection naming.names index.search_index file.event_batch spans contexts index.reachability
         index.reference_checks file.reader file.ring node_table error_index index.node_state file.event_table
         file.writer timeline recording.source_text backward_order navigation place_matches node_gradients
         condition_environment recording.record breakpoint_hits""",
@@ -127,14 +127,14 @@ INSIDE = {
         computation saved_memory
         module_times module_costs iteration_summary
         outgoing_gradients pass_contributions findings.budget_alarms findings.nan_arithmetic findings.nan_remedies
-        findings.intended_infinities findings.divergence findings.nan_origin
+        findings.intended_infinities findings.diverging_training findings.nan_origin
         findings.custom_backward_returns findings.checkpoint findings.error findings.shape_and_dtype_mismatch
-        findings.lost_update findings.module_flag findings.constant_condition findings.recurrent_output
+        findings.update_of_a_variable findings.module_flag findings.constant_condition findings.recurrent_output
         findings.dropped_result findings.no_gradient findings.copied_model findings.optimizer_step
         findings.adversarial_gradients findings.gradient_clearing findings.opposed_passes
         findings.gradient_clipping findings.loss_scale findings.gradient_accumulation findings.learning_rate
         findings.grad_sum_over_passes findings.hook_mistakes findings.zero_gradient
-        findings.value_sources findings.in_place findings.second_backward findings.group_softmax
+        findings.computed_value findings.in_place findings.second_backward findings.group_softmax
         findings.broadcast findings.summed_loss findings.masked_mean findings.flag_for_rows
         findings.softmax findings.squashed_twice findings.default_dimension
         findings.attached_target findings.loss_of_other_part findings.cut_summand findings.cut_selection
@@ -149,7 +149,7 @@ INSIDE = {
         findings.unread_variable findings.log_scale findings.noise_scale findings.schedulers
         findings.shifted_labels findings.missing_causal_mask findings.early_mean findings.self_comparison
         findings.transmittance findings.flat_hinge findings.reference_term findings.carried_average
-        findings.constant_term findings.loss_terms findings.batch_sum findings.sample_order
+        findings.constant_term findings.unbalanced_loss_terms findings.batch_sum findings.sample_order
         findings.reversed_list findings.unlearned_buffer findings.label_smoothing
         findings.overwritten_setting findings.changed_data findings.noise_target
         findings.fisher_information findings.custom_backward_rule findings.overwritten_incoming_gradient

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from gviz.trace.timed_iterations import TimedIteration
 from gviz.trace.timeline import Timeline
-from gviz.trace.whole_iterations import TimedIteration
 from gviz.values.number_text import seconds_text
 from gviz.values.plain_text import clipped, shown
 

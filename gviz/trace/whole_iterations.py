@@ -22,41 +22,12 @@ from itertools import pairwise
 from typing import Any
 
 from gviz.trace.graph_state import Iteration
+from gviz.trace.timed_iterations import TimedIteration, timed_iteration
 from gviz.values.plain_text import clipped, shown
 
 NUMBERED = re.compile("iteration ([1-9][0-9]{0,14})")
 """A mark with the number of the iteration that follows."""
 _MOST_LISTED = 7
-_LONGEST_TEXT = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class TimedCall:
-    """A module call of a timed iteration: `parent` is the index of the call that contains it (-1: none).
-
-    `forward` and `backward` are in nanoseconds, without the calls that it contains.
-    """
-
-    path: str
-    kind: str
-    parent: int
-    forward: int
-    backward: int
-
-
-@dataclass(frozen=True, slots=True)
-class TimedIteration:
-    """An iteration in which module calls were timed and nothing else was recorded. All times are in nanoseconds.
-
-    `outside` is the time of backward rules that belong to no module. `clock` is ``cpu`` or ``cuda``.
-    """
-
-    iteration: int
-    clock: str
-    total: int
-    calls: tuple[TimedCall, ...]
-    outside: int
-    optimizer: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,30 +117,13 @@ def recorded_iterations(meta: Mapping[str, str]) -> RecordedIterations | None:
             last_good=tuple([int(at) for at in data.get("since", ())]),
             program=tuple([str(word) for word in data.get("program", ())]),
             check_count=int(data.get("looked", 0)),
-            timed_iterations=tuple([_timed_iteration(int(at), times) for at, times in data.get("times", ())]),
+            timed_iterations=tuple([timed_iteration(int(at), times) for at, times in data.get("times", ())]),
         )
     return RecordedIterations(0, 1, (), (), (), paused=False) if "gaps" in meta else None
 
 
 def _number(stored: Any) -> float | None:
     return None if stored is None else float(stored)
-
-
-def _timed_iteration(iteration: int, data: Mapping[str, Any]) -> TimedIteration:
-    """Return a timed iteration from its stored form.
-
-    Raises ValueError if a call comes before the call that contains it, or if a time does not fit into 64 bits.
-    """
-    calls = [TimedCall(str(path)[:_LONGEST_TEXT], str(kind)[:_LONGEST_TEXT], int(parent), int(forward), int(backward))
-             for path, kind, parent, forward, backward in data["calls"]]  # fmt: skip
-    if any(not -1 <= call.parent < at for at, call in enumerate(calls)):
-        raise ValueError("a call is inside a later one")
-    total, outside, optimizer = (int(data[name]) for name in ("total", "outside", "optimizer"))
-    if any(abs(time) >> 63 for call in calls for time in (call.forward, call.backward)):
-        raise ValueError("a call took too long")
-    if any(abs(time) >> 63 for time in (total, outside, optimizer)):
-        raise ValueError("an iteration took too long")
-    return TimedIteration(iteration, str(data["clock"])[:_LONGEST_TEXT], total, tuple(calls), outside, optimizer)
 
 
 def with_run_numbers(

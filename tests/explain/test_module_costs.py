@@ -10,7 +10,8 @@ from gviz.engine import nn
 from gviz.errors import GvizError
 from gviz.explain.module_costs import costs, why_no_costs
 from gviz.explain.saved_memory import saved_memory
-from gviz.trace.whole_iterations import RecordedIterations, TimedCall, TimedIteration
+from gviz.trace.timed_iterations import TimedCall, TimedIteration
+from gviz.trace.whole_iterations import RecordedIterations
 
 
 def train():

@@ -3,7 +3,8 @@
 from types import SimpleNamespace
 
 from gviz.explain.module_times import MOST_CALLS, time_lines
-from gviz.trace.whole_iterations import RecordedIterations, TimedCall, TimedIteration
+from gviz.trace.timed_iterations import TimedCall, TimedIteration
+from gviz.trace.whole_iterations import RecordedIterations
 
 
 def test_calls_of_the_same_length_do_not_exceed_the_most_that_are_listed():

@@ -41,7 +41,7 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import with_keyword
 from gviz.explain.finding import Finding
 from gviz.explain.findings.budget_alarms import command_before
-from gviz.explain.findings.divergence import STANDARDIZE, large_features, parameter_leap
+from gviz.explain.findings.diverging_training import STANDARDIZE, large_features, parameter_leap
 from gviz.explain.findings.intended_infinities import goes_into_softmax, is_a_mask, is_harmless, is_looked_for
 from gviz.explain.findings.nan_arithmetic import (
     element_text,
