@@ -19,7 +19,7 @@ def test_a_graph_made_before_the_recording_is_shown_with_what_is_known():
         "used by #4 z",
         "incoming [1 1]  from #4 z = add",
         "to #1: g * ? = [1 1] * ?",
-        "outgoing [2 2]",
+        "   outgoing [2 2]",
     ]
     assert "to ?: not recorded" in panel(timeline, 17, 2, 60)
     assert tape_rows(timeline, 18)[1].startswith("   2 mul        1 ?")
