@@ -193,20 +193,21 @@ def _rounded_away(survey: Survey, node: int, one: _Parameter, call: Frame | None
 _FEWEST_STEPS, _MOST_STEPS = 5, 200
 _MOSTLY = 0.5
 _EXCEPTIONS = 0.2
+_LEAST = 1e-30
 _OFTEN = 4.0
 """The most times the learning rate that a step of an element is expected to be."""
 
 
 @dataclass(slots=True)
 class _Elements:
-    """The elements of a parameter of a short dtype: as they are now, which have moved, and since which event.
+    """The elements of a parameter of a short dtype: as they are now, which have moved, and in how many steps.
 
-    `steps` counts the optimizer steps. `at` is where the program made the dtype short; None without such a line.
+    `at` is where the program made the dtype short; None without such a line.
     """
 
+    dtype: str
     now: Array
     moved: Array
-    since: int
     at: Frame | None = None
     steps: int = 0
 
@@ -216,26 +217,25 @@ def _mostly_rounded_away(survey: Survey) -> Iterator[Finding | None]:
     found: dict[int, _Elements] = {}
     last: tuple[int, OptimizerStepped] | None = None
     for node in survey.optimized:
-        value = survey.nodes[node].value if node in survey.nodes else None
-        _begin(found, node, value, survey.nodes[node].seq if node in survey.nodes else 0, None)
-    written: dict[int, tuple[Array, int]] = {}
+        _begin(found, node, survey.nodes[node].value if node in survey.nodes else None, None)
+    written: dict[int, Array] = {}
     for seq, event in survey.select(StorageWritten, DataSet, OptimizerStepped):
         match event:
             case OptimizerStepped(parameters=stepped):
                 for node in stepped:
                     one, new = found.get(node), written.pop(node, None)
                     if one is not None and new is not None and one.steps < _MOST_STEPS:
-                        one.moved = one.moved | (new[0] != one.now)
-                        one.now, one.steps, last = new[0], one.steps + 1, (seq, event)
+                        one.moved = one.moved | (new != one.now)
+                        one.now, one.steps, last = new, one.steps + 1, (seq, event)
             case StorageWritten() | DataSet() if event.node in survey.optimized:
                 yield None
                 array = event.value.array()
                 one = found.get(event.node)
                 if one is not None and array is not None and array.shape == one.now.shape:
-                    written[event.node] = (array, seq)
+                    written[event.node] = array
                 else:
                     frames = survey.timeline.stack(event.stack) if isinstance(event, DataSet) else ()
-                    _begin(found, event.node, event.value, seq, own_frame(frames))
+                    _begin(found, event.node, event.value, own_frame(frames))
     counted = {node: one for node, one in found.items() if one.steps >= _FEWEST_STEPS}
     if last is not None and counted:
         finding = _rounded_finding(survey, counted, *last)
@@ -243,53 +243,43 @@ def _mostly_rounded_away(survey: Survey) -> Iterator[Finding | None]:
             yield finding
 
 
-def _begin(found: dict[int, _Elements], node: int, value: Value | None, seq: int, at: Frame | None) -> None:
+def _begin(found: dict[int, _Elements], node: int, value: Value | None, at: Frame | None) -> None:
     """Keep the elements of a parameter of a short dtype, and forget those of any other."""
-    array = value.array() if value is not None and value.dtype in _BITS else None
-    if array is None:
-        found.pop(node, None)
-    else:
-        found[node] = _Elements(array, np.zeros(array.shape, bool), seq, at)
+    found.pop(node, None)
+    if value is not None and value.dtype in _BITS and (array := value.array()) is not None:
+        found[node] = _Elements(value.dtype, array, np.zeros(array.shape, bool), at)
 
 
 def _rounded_finding(survey: Survey, found: dict[int, _Elements], seq: int, step: OptimizerStepped) -> Finding | None:
-    timeline, node = survey.timeline, next(iter(found))
-    rate, dtype = options_of(timeline, node, seq).get("lr"), _dtype_of(survey, found[node], node)
-    is_normalized = "Adam" in step.kind or step.kind == "RMSprop"
-    if not isinstance(rate, float | int) or not rate or dtype not in _BITS or not is_normalized:
+    timeline, (node, first) = survey.timeline, next(iter(found.items()))
+    rate, dtype = options_of(timeline, node, seq).get("lr"), first.dtype
+    is_normalized = "Adam" in step.kind or step.kind == "RMSprop"  # each step has about the size of the rate
+    if not isinstance(rate, float | int) or not rate or not is_normalized:
         return None
-    elements = np.concatenate([one.now.ravel() for one in found.values()]).astype(np.float64)
-    moved = np.concatenate([one.moved.ravel() for one in found.values()])
-    if not np.isfinite(elements).all() or not elements.size:
+    alike = [one for one in found.values() if one.dtype == dtype]
+    sizes = np.abs(np.concatenate([one.now.ravel() for one in alike]).astype(np.float64))
+    moved = np.concatenate([one.moved.ravel() for one in alike])
+    if not np.isfinite(sizes).all():
         return None
-    sizes = np.abs(elements)
-    gaps = 2.0 ** (np.floor(np.log2(np.maximum(sizes, 1e-30))) + 1 - _BITS[dtype])
+    gaps = 2.0 ** (np.floor(np.log2(np.maximum(sizes, _LEAST))) + 1 - _BITS[dtype])
     stuck = ~moved & (gaps / 2 > abs(rate))
-    share = stuck.mean()
     by_whole_gaps = moved & (gaps / 2 > _OFTEN * abs(rate))
-    if share < _MOSTLY or by_whole_gaps.sum() > _EXCEPTIONS * moved.sum():
+    if stuck.mean() < _MOSTLY or by_whole_gaps.sum() > _EXCEPTIONS * moved.sum():
         return None
-    steps = max(one.steps for one in found.values())
-    text = titled(
-        f"{share:.0%} of the elements in {dtype} never change: the steps of {{}} round away", shown(step.kind)
-    )
-    size = float(np.median(sizes[stuck]))
-    gap = 2.0 ** (floor(log2(size)) + 1 - _BITS[dtype]) if size else 0.0
+    of = f"{stuck.mean():.0%} of the elements in {dtype} never change"
+    text = titled(f"{of}: the steps of {{}} round away", shown(step.kind))
+    typical = np.argsort(sizes[stuck])[stuck.sum() // 2]
+    size, gap = (float(each[stuck][typical]) for each in (sizes, gaps))
     numbers = f"near {number(size)} the numbers of {dtype} are {number(gap)} apart, and lr is {number(rate)}"
-    counted = f"{elements.size:,} elements of {len(found)} parameters in {steps} steps"
+    counted = f"{sizes.size:,} elements of {len(alike)} parameters in {max(one.steps for one in alike)} steps"
     part = Finding("gradient", f"{numbers} ({counted})", seq, node)
-    at = next((one.at for one in found.values() if one.at is not None), None)
     call = next(iter(timeline.stack(step.stack)), None)
-    cast = _named_type(timeline, call, dtype) if at is None else None
-    at = at or (cast[0] if cast is not None else call)
+    at = next((one.at for one in alike if one.at is not None), None)
+    if at is None:
+        cast = _named_type(timeline, call, dtype)
+        at = cast[0] if cast is not None else call
     fix = "keep the parameters in float32, and compute the forward in the short dtype with torch.autocast"
-    return Finding("unchanged", text, seq, node, (part,), fix, at, (Number("share", float(share), seq),))
-
-
-def _dtype_of(survey: Survey, one: _Elements, node: int) -> str:
-    """Return the dtype of a parameter since its elements were first stored."""
-    value = survey.timeline.memory_value(node, 0, one.since) or survey.nodes[node].value
-    return value.dtype if value is not None else ""
+    return Finding("unchanged", text, seq, node, (part,), fix, at, (Number("share", float(stuck.mean()), seq),))
 
 
 def _replaced(survey: Survey, node: int, one: _Parameter) -> Finding | None:
