@@ -103,6 +103,11 @@ ONTO_ITSELF = {
         program("for t, s in zip(target.parameters(), net.parameters()):\n"
                 "    t.data.mul_(0.99).add_(s.data, alpha=0.01)", "target = net  #!\n"),
         "target = copy.deepcopy(net)"),
+    "two names, and a function": (
+        program("soft_update(target, net)",
+                "def soft_update(one, other):\n    for p, q in zip(one.parameters(), other.parameters()):\n"
+                "        p.data.copy_(p.data * 0.9 + q.data * 0.1)\n\ntarget = net  #!\n"),
+        "target = copy.deepcopy(net)"),
     "a function with an average": (
         program("soft_update(target, target)  #!",
                 "def soft_update(one, other):\n    for p, q in zip(one.parameters(), other.parameters()):\n"
@@ -119,6 +124,18 @@ IN_EARNEST = {
         "    state[k].mul_(0.9).add_(0.1 * v)\ntarget.load_state_dict(state)"),
     "the state that the last step has left": program(
         "best = copy.deepcopy(net.state_dict())\nnet.load_state_dict(best)"),
+    "weights that are made symmetric": program(
+        "with torch.no_grad():\n    w = net[0].weight[:4]\n    w.copy_(0.5 * (w + w.t()))\n"
+        "    w.copy_((w + w.t()) / 2)"),
+    "a rounding": program("with torch.no_grad():\n    for p in net.parameters():\n        p.copy_(p.half())"),
+    "a scale that is 1": program("with torch.no_grad():\n    for p in net.parameters():\n        p.copy_(p * 1.0)"),
+    "an average over one worker": program(
+        "with torch.no_grad():\n    for p in net.parameters():\n        p.copy_(sum([p.clone()]) / 1)"),
+    "a recursion": program(
+        "r = torch.ones(4)\np, total = r.clone(), torch.zeros(4)\nfor k in range(12):\n    total = total + 0.5 * p\n"
+        "    r = r - 0.5 * p\n    p = r + 0.5 * p\nwith torch.no_grad():\n    net[0].weight[0].add_(0 * total)"),
+    "a load of what was saved": program("kept = copy.deepcopy(net.state_dict())\nnet.load_state_dict(kept)\n"
+        "target.load_state_dict(net.state_dict())"),
     "decay by hand": program(
         "with torch.no_grad():\n    for p in net.parameters():\n        p.mul_(0.99)\n        p.add_(p, alpha=-0.01)\n"
         "target.load_state_dict(net.state_dict())"),

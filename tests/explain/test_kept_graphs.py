@@ -63,3 +63,34 @@ def test_a_validation_that_keeps_its_graphs_is_found_in_few_epochs(line, engine,
 )
 def test_numbers_and_lists_that_are_dropped_are_not(line, epoch, engine, checks):
     assert kept(f"{LOOP}{line}\nreturn scores", epoch, engine, checks)[1] == []
+
+
+DELAYED = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+actor, critic = nn.Linear(3, 2), nn.Linear(3, 1)
+a_opt, c_opt = (torch.optim.SGD(net.parameters(), lr=0.1) for net in (actor, critic))
+for epoch in range(2):
+    pending = []
+    for i in range(6):
+        x = torch.randn(4, 3)
+        value = critic(x)
+        pending.append(torch.log_softmax(actor(x), 1)[:, 0] * (x[:, 0] - value[:, 0]).detach())
+        c_opt.zero_grad()
+        (value - x[:, :1]).pow(2).mean().backward()
+        c_opt.step()
+    a_opt.zero_grad()
+    loss = -torch.stack(pending).mean()
+    loss.backward()
+    a_opt.step()
+    LAST
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("last", ["pass", "critic(x).pow(2).mean().backward(); c_opt.step()"])
+def test_results_for_a_later_pass_are_not(last, engine, checks):
+    outcome = checks.of_text(DELAYED.replace("LAST", last), engine)
+    assert outcome.errors == []
+    assert [str(one) for one in outcome.found if one.finding.kind == "graphs-kept"] == []

@@ -244,7 +244,7 @@ def _reached_finding(
     optimizer = receiver(timeline, next(iter(timeline.stack(step.event.stack)), None), "step") or "optimizer"
     fix = f"{what} where {loss} is computed, or {optimizer}.zero_grad() before the other backward()"
     edit = wrapped(timeline, at, name, ".detach()") if name else None
-    return Finding("reaches-other-part", text, seq, node, (part,), fix, at, edit=edit)
+    return Finding("reaches-other-part", text, seq, node, (part,), fix, at, suspected=True, edit=edit)
 
 
 def _detachable(survey: Survey, opposed: _Opposed, others: Collection[int]) -> tuple[str, Frame | None]:

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import combinations, takewhile
 
 from gviz.events import (
     Event,
@@ -99,8 +99,9 @@ def copied_onto_itself(survey: Survey) -> Iterator[Finding | None]:
         if not stack or len(vain) < len(copies) or len(seqs) < _FEWEST_VAIN:
             continue
         if not any(_is_written_otherwise(survey, each[0], each[-1]) for each in seqs.values()):
-            is_found = True
-            yield _in_vain_finding(survey, vain, len(seqs))
+            finding = _in_vain_finding(survey, vain, len(seqs))
+            is_found |= finding is not None
+            yield finding
     if not is_found:
         yield from _loaded_in_vain(survey)
 
@@ -196,7 +197,7 @@ def _averaged_with_itself(
         return None
     writes = written[memory[0]]
     before = bisect_left(writes, record.seq)
-    part = _multiple(survey, sources[1], memory, writes[before - 1] if before else 0)
+    part = _multiple(survey, sources[1], memory, writes[before - 1] if before else 0, {})
     if part is None or (record.op == "copy" and _memory_of(sources[1]) == memory):
         return None
     if record.op == "add":
@@ -220,22 +221,35 @@ def _plain_number(record: NodeRecord) -> float | None:
     return record.number if record.created.kind == "constant" and not record.shape else None
 
 
-def _multiple(survey: Survey, record: NodeRecord, memory: _Memory, since: int) -> float | None:
+def _multiple(
+    survey: Survey, record: NodeRecord, memory: _Memory, since: int, known: dict[int, float | None]
+) -> float | None:
     """Return the factor of a memory in a tensor that is computed only from it and numbers; None for any other.
 
-    It must have been read after `since`, the last event that wrote to the memory.
+    It must have been read after `since`, the last event that wrote to the memory. `known` has the factors of the nodes
+    that were visited.
     """
-    while record.op in _COPIES and record.created.inputs and _memory_of(record) != memory and record.seq > since:
-        record = next(survey.sources(record), record)
-        if record.created.kind != "op":
-            break
+    if record.node not in known:
+        known[record.node] = None  # until it is known, and for the rest if there are too many
+        if len(known) < _MOST_TERMS:
+            known[record.node] = _factor(survey, record, memory, since, known)
+    return known[record.node]
+
+
+def _factor(
+    survey: Survey, record: NodeRecord, memory: _Memory, since: int, known: dict[int, float | None]
+) -> float | None:
     if _memory_of(record) == memory:
         return 1.0
     sources = list(survey.sources(record))
     is_made_here = record.created.kind == "op" and record.seq > since and not record.created.requires_grad
     if not is_made_here or not 1 <= len(sources) <= _MOST_OPERANDS:
         return None
-    factors = [_multiple(survey, one, memory, since) for one in sources]
+    if record.op in _COPIES:
+        kinds = [(one.value.dtype, one.shape) if one.value is not None else None for one in (record, sources[0])]
+        is_same = kinds[0] is not None and kinds[0] == kinds[1]
+        return _multiple(survey, sources[0], memory, since, known) if is_same else None
+    factors = [_multiple(survey, one, memory, since, known) for one in sources]
     numbers = [_plain_number(one) for one in sources]
     other = dict(record.created.attrs).get("other")
     match record.op, factors, numbers:
@@ -250,7 +264,7 @@ def _multiple(survey: Survey, record: NodeRecord, memory: _Memory, since: int) -
     return None
 
 
-_MOST_OPERANDS = 2
+_MOST_OPERANDS, _MOST_TERMS = 2, 24
 _COPIES = ("data", "detach", "clone", "to")
 
 
@@ -284,9 +298,10 @@ def _loaded_in_vain(survey: Survey) -> Iterator[Finding | None]:
     iterations = {timeline.iteration_at(seq).index for owner in owners for seq in unchanged[owner]}
     if len(iterations) < _FEWEST_VAIN or len(owners) < len(unchanged):
         return
-    call = _only_load(survey)
-    if call is not None:
-        yield _load_finding(survey, call, owners, min(unchanged[owners[0]]), len(iterations))
+    load = _only_load(survey)
+    alias = _second_name(survey.timeline, load.at, load.target, load.source) if load is not None else None
+    if alias is not None:
+        yield _load_finding(survey, alias, owners, min(unchanged[owners[0]]), len(iterations))
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,17 +333,41 @@ def _only_load(survey: Survey) -> _Load | None:
     return found[0] if len({*found}) == 1 else None
 
 
-def _load_finding(survey: Survey, load: _Load, owners: Sequence[int], first: int, iterations: int) -> Finding:
-    timeline = survey.timeline
+def _load_finding(survey: Survey, alias: _Alias, owners: Sequence[int], first: int, iterations: int) -> Finding:
     more = f" and {len(owners) - 1} more are loaded onto themselves" if len(owners) > 1 else " is loaded onto itself"
-    text = titled(f"{{}}{more} in {iterations} iterations", label(timeline, owners[0]))
-    target, source = shown(load.target), shown(load.source)
+    text = titled(f"{{}}{more} in {iterations} iterations", label(survey.timeline, owners[0]))
     part = Finding("write", "each load leaves the numbers that the last step has written", first, owners[0])
     numbers = (Number("iterations", iterations),)
-    made = _second_name(timeline, load.at, load.target, load.source)
-    at, edit = made if made is not None else (load.at, None)
-    fix = f"{target} and {source} are one model: make one of them a copy.deepcopy() of the other"
-    return Finding("copied-onto-itself", text, first, owners[0], (part,), fix, at, numbers, edit=edit)
+    fix = f"{shown(alias.target)} and {shown(alias.source)} are one model: {_COPY_ONE}"
+    return Finding("copied-onto-itself", text, first, owners[0], (part,), fix, alias.at, numbers, edit=alias.edit)
+
+
+# Two names of one model
+
+
+@dataclass(frozen=True, slots=True)
+class _Alias:
+    """``target = source``: the line that gives a model a second name, and the edit that copies it."""
+
+    at: Frame
+    target: str
+    source: str
+    edit: Edit | None
+
+
+def _alias(timeline: Timeline, at: Frame) -> _Alias | None:
+    """Return the line that makes two models of a statement one: of a state and what loads it, or of two arguments."""
+    target, source = receiver(timeline, at, "load_state_dict"), receiver(timeline, at, "state_dict")
+    pairs = [(target, source), _paired_models(timeline, at) or ("", "")]
+    if (source_at := statement_at(timeline, at)) is not None:
+        text, statement = source_at
+        for call in statement.parts(ast.Call):
+            names = [text.segment(arg) for arg in call.args if isinstance(arg, ast.Name | ast.Attribute)]
+            pairs += combinations(names[:_MOST_ARGUMENTS], 2)
+    return next((one for names in pairs if (one := _second_name(timeline, at, *names)) is not None), None)
+
+
+_MOST_ARGUMENTS = 6
 
 
 def _paired_models(timeline: Timeline, at: Frame) -> tuple[str, str] | None:
@@ -353,8 +392,8 @@ def _paired_models(timeline: Timeline, at: Frame) -> tuple[str, str] | None:
     return None
 
 
-def _second_name(timeline: Timeline, at: Frame, target: str, source: str) -> tuple[Frame, Edit | None] | None:
-    """Return the only line that makes one of two names refer to the model of the other, and the edit that copies it."""
+def _second_name(timeline: Timeline, at: Frame, target: str, source: str) -> _Alias | None:
+    """Return the only line that makes one of two names refer to the model of the other."""
     text = program_text(timeline, at)
     lines = []
     for one in text.statements if text is not None and target and source else ():
@@ -367,43 +406,47 @@ def _second_name(timeline: Timeline, at: Frame, target: str, source: str) -> tup
     one, value = lines[0]
     is_imported = "copy" in imported_modules(text)
     edit = node_replaced(text, value, f"copy.deepcopy({text.segment(value)})") if is_imported else None
-    return frame_of(at, one.first, text), edit
+    return _Alias(frame_of(at, one.first, text), target, source, edit)
 
 
 # What is reported
 
 
-def _in_vain_finding(survey: Survey, copies: Sequence[NodeRecord], iterations: int) -> Finding:
+def _in_vain_finding(survey: Survey, copies: Sequence[NodeRecord], iterations: int) -> Finding | None:
+    """Return the finding about copies onto the same memory; None for averages without a second name of a model.
+
+    Numbers that are averaged with themselves may be meant, ``w.copy_((w + w.flip(0)) / 2)``, and so may be a single
+    worker whose weights are averaged.
+    """
     timeline, first = survey.timeline, copies[0]
     owners = list(dict.fromkeys(_owner_of(survey, record) for record in copies))
-    is_average = first.op != "copy" or _memory_of(next(survey.sources(first))) != _memory_of(
-        [*survey.sources(first)][1]
-    )
-    how = ("averaged with", "averages are of one memory only") if is_average else ("copied onto", "")
-    more = f" and {len(owners) - 1} more are {how[0]} themselves" if len(owners) > 1 else f" is {how[0]} itself"
+    one, other = [*survey.sources(first)][:2]
+    is_average = first.op != "copy" or _memory_of(one) != _memory_of(other)
+    how = "averaged with" if is_average else "copied onto"
+    more = f" and {len(owners) - 1} more are {how} themselves" if len(owners) > 1 else f" is {how} itself"
     text = titled(f"{{}}{more} in {iterations} iterations", label(timeline, owners[0]))
-    memory = f"source and destination are the same memory: {len(copies):,} {how[1] or 'copies changed nothing'}"
-    part = Finding("write", memory, first.seq, owners[0])
-    pairs = (one for frame in timeline.stack(first.created.stack) if (one := _model_twice(timeline, frame)) is not None)
-    pair = next(pairs, None)
-    at = pair.at if pair is not None else survey.at(first)
+    what = "averages are of one memory only" if is_average else "copies changed nothing"
+    part = Finding("write", f"source and destination are the same memory: {len(copies):,} {what}", first.seq, owners[0])
+    frames = timeline.stack(first.created.stack)
+    pair = next((twice for frame in frames if (twice := _model_twice(timeline, frame)) is not None), None)
+    alias = next((named for frame in frames if (named := _alias(timeline, frame)) is not None), None)
     numbers = (Number("copies", len(copies)), Number("iterations", iterations))
-    source, edit = "", None
+    edit: Edit | None = None
+    at, fix = survey.at(first), "make one of the two models a copy: copy.deepcopy(model)"
     if pair is not None:
-        source = _other_model(survey, owners, pair.name)
+        source, at = _other_model(survey, owners, pair.name), pair.at
         edit = pair.replaced(source) if source else None
         fix = f"copy the model that is trained, and not {pair.name} itself"
         fix = edit.new.splitlines()[pair.at.line - edit.line].strip() if edit is not None else fix
-    else:
-        target, *others = receiver(timeline, at, "load_state_dict"), receiver(timeline, at, "state_dict")
-        fix = "make one of the two models a copy: copy.deepcopy(model)"
-        if not target and at is not None:
-            target, *others = _paired_models(timeline, at) or ("", "")
-        if target and others[0]:
-            fix = f"{target} and {others[0]} are one model: make one of them a copy.deepcopy() of the other"
-            made = _second_name(timeline, at, target, others[0]) if at is not None else None
-            at, edit = made if made is not None else (at, None)
+    elif alias is not None:
+        at, edit = alias.at, alias.edit
+        fix = f"{shown(alias.target)} and {shown(alias.source)} are one model: {_COPY_ONE}"
+    elif is_average:
+        return None
     return Finding("copied-onto-itself", text, first.seq, owners[0], (part,), fix, at, numbers, edit=edit)
+
+
+_COPY_ONE = "make one of them a copy.deepcopy() of the other"
 
 
 def _owner_of(survey: Survey, record: NodeRecord) -> int:
@@ -443,13 +486,15 @@ def _place_of(survey: Survey, record: NodeRecord) -> str:
     return file_line(at.path, at.line) if at is not None else "the program"
 
 
-_Memory = tuple[int, int, tuple[int, ...]]
+_Memory = tuple[int, int, tuple[int, ...], tuple[int, ...] | None]
 
 
 def _memory_of(record: NodeRecord) -> _Memory | None:
-    """Return the storage, the offset and the shape of a tensor."""
+    """Return the storage, the offset, the shape and the strides of a tensor."""
     output = next(iter(record.created.outputs), None)
-    return (output.storage, output.offset, record.shape) if output is not None and output.storage else None
+    if output is None or not output.storage:
+        return None
+    return output.storage, output.offset, record.shape, output.strides
 
 
 # What the text of the program says

@@ -79,7 +79,8 @@ def diverging(survey: Survey) -> Iterator[Finding | None]:
     elif not steps and (updates := _updates_by_hand(survey)) and not _are_on_purpose(updates):
         pairs = [*zip(updates[0].before, updates[-1].after, strict=False)]
         finding = _finding(survey, losses[-1][0], values, _rate_of_updates(updates), "the update")
-        yield replace(finding, suspected=not _grow(pairs) or any(one.rate is None for one in updates))
+        is_certain = _grow(pairs) and _rate_of_updates(updates) is not None and _overshoot(*updates[-2:])
+        yield replace(finding, suspected=not is_certain)
 
 
 def _grow(pairs: Sequence[tuple[Value | None, Value | None]]) -> bool:
@@ -106,14 +107,16 @@ def _rate_of_optimizer(timeline: Timeline) -> float | None:
 class _Update:
     """What happened between two passes: the leaves `before` and `after`, as they were when these began.
 
-    `along` is the sum of the products of all changes and their gradients: above 0 if the leaves move along the
-    gradient. `rate` is the norm of the changes for a gradient of norm 1. Both are None if not all elements are stored.
+    `change` has the changes of all elements. `along` is the sum of the products of all changes and their gradients:
+    above 0 if the leaves move along the gradient. `rate` is the norm of the changes for a gradient of norm 1. All are
+    None if not all elements are stored.
     """
 
     before: tuple[Value | None, ...]
     after: tuple[Value | None, ...]
-    along: float | None
-    rate: float | None
+    change: Array | None = None
+    along: float | None = None
+    rate: float | None = None
 
 
 _Leaves = Sequence[tuple[int, Value | None]]
@@ -124,7 +127,7 @@ _SAME_RATE = 0.01
 
 
 def _updates_by_hand(survey: Survey) -> list[_Update]:
-    """Return the first update of a loop without an optimizer, one in its middle and the last; empty if one is unknown.
+    """Return the first update of a loop without an optimizer, one in its middle and the last two; empty if unknown.
 
     The leaves may be written to, or the program may make new ones.
     """
@@ -134,7 +137,7 @@ def _updates_by_hand(survey: Survey) -> list[_Update]:
         of_pass[added.pass_nr].append((added.node, grad_left(added)))
     for _, captured in survey.select(GradCaptured):
         of_pass[captured.pass_nr].append((captured.node, captured.value))
-    places = sorted({0, len(numbers) // 2, len(numbers) - 2})
+    places = sorted({0, len(numbers) // 2, len(numbers) - 3, len(numbers) - 2})
     updates = [_update(survey, at, of_pass[numbers[at]], of_pass[numbers[at + 1]]) for at in places]
     known = [one for one in updates if one is not None]
     return known if len(known) == len(updates) else []
@@ -149,19 +152,30 @@ def _update(survey: Survey, at: int, leaves: _Leaves, next_leaves: _Leaves) -> _
     shapes = [[value.shape if value is not None else None for value in row] for row in (before, after)]
     if not leaves or shapes[0] != shapes[1] or before == after:
         return None
-    along, changes, gradients = 0.0, 0.0, 0.0
+    along, changes, gradients = 0.0, list[Array](), 0.0
     for old, new, (_, gradient) in zip(before, after, leaves, strict=True):
         arrays = [_array(timeline, value) for value in (old, new, gradient)]
         known = [
             array for array in arrays if array is not None and array.shape == (old.shape if old is not None else ())
         ]
         if len(known) < len(arrays):
-            return _Update(before, after, None, None)
+            return _Update(before, after)
         change = known[1] - known[0]
         along += float((change * known[2]).sum())
-        changes = hypot(changes, float(np.linalg.norm(change)))
+        changes.append(change.ravel())
         gradients = hypot(gradients, float(np.linalg.norm(known[2])))
-    return _Update(before, after, along, changes / gradients if gradients else None)
+    change = np.concatenate(changes)
+    return _Update(before, after, change, along, float(np.linalg.norm(change)) / gradients if gradients else None)
+
+
+def _overshoot(one: _Update, other: _Update) -> bool:
+    """Return whether an update goes back over what the one before did: each leads to the other side of the minimum.
+
+    A loss that grows because its data or its weight grow has updates in one direction.
+    """
+    if one.change is None or other.change is None or one.change.shape != other.change.shape:
+        return False
+    return float(one.change @ other.change) < 0
 
 
 def _array(timeline: Timeline, value: Value | None) -> Array | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from gviz.events import NodeCreated
@@ -51,14 +51,22 @@ def kept_graphs(survey: Survey) -> Iterator[Finding]:
 
 
 def _kept_results(survey: Survey, records: Sequence[NodeRecord]) -> list[NodeRecord]:
-    """Return a result of each graph that a line keeps: the last one of each iteration, or all that no pass has used."""
+    """Return a result of each graph that a line keeps: the last one of each iteration, or all that no pass has used.
+
+    Results that one pass goes through together were kept for it, for example by an actor that learns less often than
+    its critic. A state that goes on from iteration to iteration is no such result.
+    """
     by_iteration = {survey.timeline.iteration_at(record.seq).index: record for record in records}
+    if len(by_iteration) <= MOST_ALIVE and (len(by_iteration) < _FEWEST_UNUSED or len(records) <= MOST_ALIVE):
+        return []
+    states = survey.timeline.at(survey.end).states([record.node for record in records])
+    passes = Counter(state.pass_nr for state in states if state is not None and state.pass_nr)
+    is_chained = records[-2].node in ancestors(survey.timeline, records[-1].node)
+    if max(passes.values(), default=0) > 1 and not is_chained:
+        return []
     if len(by_iteration) > MOST_ALIVE:
         return list(by_iteration.values())
-    if len(by_iteration) < _FEWEST_UNUSED or len(records) <= MOST_ALIVE:
-        return []
-    states = survey.timeline.at(records[-1].seq).states([record.node for record in records])
-    return [] if any(state is not None and state.pass_nr for state in states) else list(records)
+    return [] if passes else list(records)
 
 
 _GRADCHECK = re.compile(r"\bgrad(grad)?check\(")
@@ -88,6 +96,7 @@ def _kept_finding(survey: Survey, roots: list[NodeRecord], alive: list[NodeRecor
     timeline = survey.timeline
     first, last = roots[0], roots[-1]
     states = timeline.at(last.seq).states([record.node for record in alive])
+    used_later = timeline.at(survey.end).states([record.node for record in roots])
     saved = [state for state in states if state is not None and state.saved == "held"]
     size = sum(record.value.nbytes for record in alive if record.value is not None)
     info = timeline.info(last.node)
@@ -105,7 +114,7 @@ def _kept_finding(survey: Survey, roots: list[NodeRecord], alive: list[NodeRecor
     kept = kept_by(
         timeline, innermost(info), [info.name for info in map(timeline.info, (record.node for record in alive))]
     )
-    if not any(state is not None and state.pass_nr for state in states):
+    if not any(state is not None and state.pass_nr for state in (*states, *used_later)):
         fix = f"with torch.no_grad(): around it, as no backward goes through it; or {fix}"
     at, edit = kept if kept is not None else (_chained_at(survey, roots) or innermost(info), None)
     if kept is None and roots[-2].node in ancestors(timeline, last.node):  # a state that goes on: h = cell(x, h)

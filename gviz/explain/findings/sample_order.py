@@ -24,6 +24,7 @@ from itertools import islice
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import LOSSES, SAME_NUMBERS
+from gviz.explain.parameter_updates import numbers_without_shape
 from gviz.explain.program_text import (
     ProgramText,
     Statement,
@@ -41,6 +42,7 @@ from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import file_line, shown
+from gviz.values.value import Value
 
 _SELECTIONS = ("getitem", "index", "index_select")
 _DRAWS = {"randperm", "randint"}
@@ -73,9 +75,16 @@ def other_samples(survey: Survey) -> Iterator[Finding | None]:
         count = rows[0][0].shape[:1]
         if targets[0].shape[:1] != count or tracked[0].shape[:1] != count:
             continue  # a moment of the samples, and not the samples
+        if numbers_without_shape(_index_of(survey, rows[0][0])) == numbers_without_shape(_index_of(survey, rows[1][0])):
+            continue  # two draws that are equal, by their seeds
         sources = [next(survey.sources(each[0])) for each in rows]
         if sources[0].shape[:1] == sources[1].shape[:1] and sources[0].node != sources[1].node:
             yield _finding(survey, record, rows[0][0], rows[1][0])
+
+
+def _index_of(survey: Survey, selection: NodeRecord) -> Value | None:
+    """Return the indices by which rows were selected."""
+    return list(survey.sources(selection))[1].value
 
 
 def _draws_of_selections(survey: Survey) -> dict[int, int]:
@@ -132,7 +141,7 @@ def _shuffled_alone(survey: Survey) -> Iterator[Finding | None]:
             pair = f"they are used as a pair at {file_line(at.path, shuffle.pair.line)}"
             part = Finding("beside", pair, 0, at=shuffle.pair)
             fix = f"one order for both: order = {shown(shuffle.draw)}; {name}[order], {other}[order]"
-            yield Finding("other-samples", text, survey.end, 0, (part,), fix, shuffle.at, suspected=not shuffle.both)
+            yield Finding("other-samples", text, survey.end, 0, (part,), fix, shuffle.at, suspected=True)
 
 
 _INPUTS = re.compile(r"(?:^|_)(?:x|inputs?|data|images?|features?|feats|samples?)(?:$|_)", re.IGNORECASE)
