@@ -53,7 +53,8 @@ def test_after_a_pass_that_failed_the_shares_are_those_that_are_there(engine):
     found = at(timeline, ended)
     assert found.text == "#1 x: .grad is 14"
     assert found.parts[0].text.endswith("has brought nothing to it: it ended with an error")
-    assert [part.text.split()[0] for part in found.parts[1:3]] == ["6", "2"]
+    assert found.parts[1].text.startswith("passes of 2 losses add up in it")
+    assert [part.text.split()[0] for part in found.parts[2:4]] == ["6", "2"]
 
 
 def test_what_the_program_sets_is_no_sum(engine):

@@ -139,7 +139,7 @@ def _losses_added(timeline: Timeline, node: int, seq: int) -> list[str]:
     for pass_nr in passes_in(timeline, node, seq):
         latest.pop(call := call_of_pass(timeline, pass_nr), None)
         latest[call] = pass_nr
-    roots = [root for number in latest.values() for root in roots_of_pass(timeline, number)[:1]]
+    roots = list(dict.fromkeys(root for number in latest.values() for root in roots_of_pass(timeline, number)[:1]))
     are_several = len({timeline.info(root).title for root in roots}) > 1
     return [label(timeline, root) for root in roots] if are_several else []
 

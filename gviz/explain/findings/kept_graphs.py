@@ -44,13 +44,13 @@ def kept_graphs(survey: Survey) -> Iterator[Finding]:
     by_line: defaultdict[int, list[NodeRecord]] = defaultdict(list)
     for record in alive:
         by_line[record.created.stack].append(record)
-    kept = (one for records in by_line.values() if (one := _kept_results(survey, records)))
+    kept = (one for records in by_line.values() if (one := _kept_results(survey, records, last_pass)))
     last = max(kept, key=lambda records: records[-1].seq, default=None)
     if last is not None:
-        yield _kept_finding(survey, last, alive)
+        yield _kept_finding(survey, last, alive, last_pass)
 
 
-def _kept_results(survey: Survey, records: Sequence[NodeRecord]) -> list[NodeRecord]:
+def _kept_results(survey: Survey, records: Sequence[NodeRecord], last_pass: int) -> list[NodeRecord]:
     """Return a result of each graph that a line keeps: the last one of each iteration, or all that no pass has used.
 
     Results that one pass goes through together were kept for it, for example by an actor that learns less often than
@@ -59,10 +59,10 @@ def _kept_results(survey: Survey, records: Sequence[NodeRecord]) -> list[NodeRec
     by_iteration = {survey.timeline.iteration_at(record.seq).index: record for record in records}
     if len(by_iteration) <= MOST_ALIVE and (len(by_iteration) < _FEWEST_UNUSED or len(records) <= MOST_ALIVE):
         return []
-    states = survey.timeline.at(survey.end).states([record.node for record in records])
+    states = survey.timeline.at(last_pass).states([record.node for record in records])
     passes = Counter(state.pass_nr for state in states if state is not None and state.pass_nr)
-    is_chained = records[-2].node in ancestors(survey.timeline, records[-1].node)
-    if max(passes.values(), default=0) > 1 and not is_chained:
+    *_, before, last = by_iteration.values()
+    if max(passes.values(), default=0) > 1 and before.node not in ancestors(survey.timeline, last.node):
         return []
     if len(by_iteration) > MOST_ALIVE:
         return list(by_iteration.values())
@@ -92,11 +92,11 @@ def _in_use(survey: Survey) -> set[int]:
     return {node for node, state in zip(reached, states, strict=True) if state is not None and state.pass_nr in before}
 
 
-def _kept_finding(survey: Survey, roots: list[NodeRecord], alive: list[NodeRecord]) -> Finding:
+def _kept_finding(survey: Survey, roots: list[NodeRecord], alive: list[NodeRecord], last_pass: int) -> Finding:
     timeline = survey.timeline
     first, last = roots[0], roots[-1]
     states = timeline.at(last.seq).states([record.node for record in alive])
-    used_later = timeline.at(survey.end).states([record.node for record in roots])
+    used_later = timeline.at(last_pass).states([record.node for record in roots])
     saved = [state for state in states if state is not None and state.saved == "held"]
     size = sum(record.value.nbytes for record in alive if record.value is not None)
     info = timeline.info(last.node)
