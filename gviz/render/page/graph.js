@@ -2,7 +2,9 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const ROW = 15;
-const HALF_LETTER = 3.5;
+const TITLE = "bold 11px Helvetica, Arial, sans-serif";
+const WORD = "9px Helvetica, Arial, sans-serif";
+const GAP = 4;
 const EDGE = 9;
 const LINE = 13;
 
@@ -12,6 +14,14 @@ function drawn(name, attributes, text = "") {
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
   if (text) element.textContent = text;
   return element;
+}
+
+const ruler = document.createElement("canvas").getContext("2d");
+
+/** The width of a text in a font of `page.css`. */
+function wide(text, font) {
+  ruler.font = font;
+  return ruler.measureText(text).width;
 }
 
 /** Write a text only where it is another one: what stays costs the browser nothing. */
@@ -94,8 +104,9 @@ class Graph {
       rows.push({ label, text, left: EDGE, right: width - EDGE, shown: -1 });
     }
     group.addEventListener("click", () => (opens < 0 ? choose(node) : open(opens, node)));
-    // beside a title in the middle there is room for a short word only where the box is wide
-    const room = middle ? width / 2 - EDGE - (title.length + 2) * HALF_LETTER : Infinity;
+    // the room for a word next to the title, which has the mark of the current node before it
+    const named = wide(`► ${title}`, TITLE);
+    const room = (middle ? (width - named) / 2 : width - EDGE - named) - EDGE - GAP;
     return { cell, opens, node, role, title, room, inside: new Set(inside), group, head, status, rows, shown: -1 };
   }
 
@@ -133,7 +144,7 @@ class Graph {
     box.states = states.split(" ").filter(Boolean);
     box.group.setAttribute("class", ["box", `role-${box.role}`, ...box.states.map((state) => `state-${state}`), box.opens < 0 ? "" : "opens"].join(" ").trim());
     write(box.status, status || "");
-    box.status.setAttribute("visibility", (status || "").length * 2 * HALF_LETTER > box.room ? "hidden" : "visible");
+    box.status.setAttribute("visibility", wide(status || "", WORD) > box.room ? "hidden" : "visible");
     write(box.head, box.states.includes("current") ? `► ${box.title}` : box.title);
   }
 

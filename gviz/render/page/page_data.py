@@ -13,6 +13,8 @@ from itertools import chain, groupby
 from pathlib import PurePath
 from typing import Any
 
+from rich.cells import cell_len
+
 from gviz.events import SILENT, StorageWritten
 from gviz.explain.display_names import title
 from gviz.explain.event_description import description
@@ -162,6 +164,8 @@ def _drawn(timeline: Timeline, span: Extent, options: ExportOptions) -> Iterator
             ]  # `own` adds to this list
         whole, shapes = union_of([view.shape for view in known])
         changes = Changes(timeline, whole, nodes_in(timeline, iteration, whole)).between(low, high, report)
+        words_in_corners = _words_in_corners(changes)
+        shapes = [_with_room(shape, words_in_corners) for shape in shapes]
         moment = timeline.at(high)
         scenes = [scene(shape, timeline, moment) for shape in shapes]
         placed = geometries(scenes, [_widest(shape, changes) for shape in shapes], own)
@@ -212,6 +216,31 @@ def _widest(shape: Structure, changes: Sequence[Change]) -> dict[int, Sequence[s
             number, label = numbers[cell], text.split("\t")[1:]
             widest[number] = max(widest.get(number, ()), label, key=lambda lines: (len(lines), *map(len, lines)))
     return widest
+
+
+def _words_in_corners(changes: Sequence[Change]) -> dict[str, set[str]]:
+    """Return the words that each box has in its corner at some moment, next to its title."""
+    words: dict[str, set[str]] = {}
+    for _, (key, number), text in changes:
+        if isinstance(key, str) and number == 0:
+            words.setdefault(key, set()).update(text.split("\t")[1:2])
+    return words
+
+
+def _with_room(shape: Structure, words: Mapping[str, Collection[str]]) -> Structure:
+    """Return the boxes with room for their title, its mark ``►``, and the longest word in their corner.
+
+    A box of one line has its title in the middle, and no word if there is no room for it.
+    """
+
+    def roomy(place: Outline) -> Outline:
+        shown = {*words.get(place.key, ())} - ({"pending"} if place.role == "constant" else set())  # see page.css
+        longest = max(map(cell_len, shown), default=0)
+        if place.height == 1 or not longest:
+            return place
+        return replace(place, width=max(place.width, len("► ") + cell_len(place.title) + 1 + longest))
+
+    return replace(shape, places=tuple(map(roomy, shape.places)))
 
 
 def _graph(drawn: _Drawn, strings: Strings) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 import base64
 from itertools import islice
 
+import numpy as np
 import pytest
 from recording import timeline_of
 from render.logs import LOGS, Script, recurrent, two_shares
 
 from gviz import events as e
 from gviz.explain.event_description import description
+from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.file_formats import exporter_for
 from gviz.render.page.changes import box_cells
@@ -485,3 +487,55 @@ def test_no_word_is_written_over_the_name_of_a_box(visit):
         }).map((box) => box.textContent);
     """
     assert page.browser.execute_script(over) == []
+
+
+OVERLAPS = """
+const found = [];
+for (const box of document.querySelectorAll("g.box")) {
+  const texts = [...box.querySelectorAll("text")].filter((text) => {
+    const { display, visibility } = getComputedStyle(text);
+    return text.textContent.trim() && display !== "none" && visibility !== "hidden";
+  });
+  const places = texts.map((text) => text.getBoundingClientRect());
+  places.forEach((one, number) => {
+    for (let next = number + 1; next < places.length; next += 1) {
+      const other = places[next];
+      const width = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+      const height = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
+      if (width > 0 && height > one.height / 3) found.push([texts[number].textContent, texts[next].textContent]);
+    }
+  });
+}
+return found;
+"""
+"""The pairs of texts in one box of which the second begins before the first ends."""
+
+
+@pytest.mark.parametrize("density", ["short", "brief", "min"])
+@pytest.mark.parametrize("log", LOGS)
+def test_no_two_texts_of_a_box_overlap_at_any_moment(visit, log, density):
+    timeline = LOGS[log]().timeline
+    page = visit(timeline, drawing=Options(density=density))
+    page.browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 1280, "height": 720, "deviceScaleFactor": 1, "mobile": False}
+    )
+    found = {}
+    for n in range(len(timeline) + 1):
+        page.slide(n)
+        found |= dict.fromkeys(map(tuple, page.browser.execute_script(OVERLAPS)), n)
+    page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert not found
+
+
+def test_the_box_of_a_constant_has_room_for_the_word_of_the_event_that_makes_it(visit):
+    """``► y`` and ``now`` were written over one another in a box that had room for ``(2,4)``."""
+    script = Script()
+    h, y = script.constant(np.zeros((3, 4)), "h"), script.constant(np.zeros((3, 4)), "y")
+    script.op("sub", (h, y), np.zeros((3, 4)), "z", grad=False)
+    page = visit(script.timeline, drawing=Options(density="brief"))
+    for n in range(len(script.timeline) + 1):
+        page.slide(n)
+        assert page.browser.execute_script(OVERLAPS) == []
+        words = [text for box in page.boxes() for text in box if text == "now"]
+        assert len(words) == len(page.all("g.state-current"))
+        assert {word.get_attribute("visibility") for word in page.all(".state-current .status")} <= {"visible"}
