@@ -20,6 +20,7 @@ from gviz.render.graphviz.labels import CHARACTER, SMALL, SPLIT, box_label, card
 from gviz.render.graphviz.legend_table import legend_rows
 from gviz.render.graphviz.placement import (
     BLANK,
+    LANE,
     STRAIGHT,
     Placing,
     Spine,
@@ -28,6 +29,7 @@ from gviz.render.graphviz.placement import (
     ends,
     flow,
     repeated,
+    skipping,
     spacing,
     spine,
 )
@@ -143,6 +145,7 @@ def _add_lines(graph: Digraph, scene: Scene, manner: Manner, straight: Spine) ->
     ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
     duplicates = repeated(scene) if labelled else frozenset()
     column = columns(scene)
+    lanes = skipping(scene) if boxes and not (labelled or placing) else frozenset()
     for number, edge in enumerate(scene.edges):
         route = placing.lines.get(f"e{number}") if placing else {}
         if route is None or (edge.kind == "gradient" and not boxes):
@@ -163,6 +166,8 @@ def _add_lines(graph: Digraph, scene: Scene, manner: Manner, straight: Spine) ->
         is_direct = not (edge.is_write or edge.label.startswith(CONTRACTED))
         is_labelled = labelled or (boxes and not is_direct)  # else it would seem to be a direct use
         label = BLANK if number in duplicates else _edge_label(edge, theme) if is_labelled else ""
+        if not label and number in lanes:
+            label = LANE
         graph.edge(tail, head, label, **attributes)
 
 

@@ -168,6 +168,29 @@ def repeated(scene: Scene) -> frozenset[int]:
     return frozenset(repeats)
 
 
+LANE = (
+    '<<table border="0" cellborder="0" cellspacing="0" cellpadding="0">'
+    '<tr><td fixedsize="true" width="1" height="1"></td></tr></table>>'
+)
+"""A label without text or room, which gives a line its own lane."""
+
+
+def skipping(scene: Scene) -> frozenset[int]:
+    """Return the numbers of lines of data over several levels that have gradients next to them.
+
+    Graphviz lays parallel lines out as one line with room at both sides, and moves them apart when it draws them: the
+    outer ones over the corners of the boxes that they pass, or out of their frame. A line with its own lane stays where
+    it was laid out.
+    """
+    level = _levels(scene)
+    gradients = {ends(edge) for edge in scene.edges if edge.kind == "gradient"}
+    return frozenset(
+        number
+        for number, edge in enumerate(scene.edges)
+        if edge.kind != "gradient" and ends(edge) in gradients and level[edge.target] - level[edge.source] > 1
+    )
+
+
 INCH = 72
 MOST_CORNERS = 250
 """The most corners of a line. A longer one is straight: Graphviz reads strings of at most 16384 characters."""

@@ -15,10 +15,12 @@ from gviz.render.graphviz.labels import CHARACTER, ROW
 from gviz.render.graphviz.placement import (
     BLANK,
     INCH,
+    LANE,
     ends,
     flow,
     placing,
     repeated,
+    skipping,
     spacing,
     spine,
 )
@@ -99,6 +101,9 @@ def _dot(scene: Scene, words: Words, direction: Direction) -> str:
     """Return the boxes as empty rectangles. The DOT text contains no text from the program."""
     labelled = scene.labels_lines
     straight, duplicates = spine(scene), repeated(scene) if labelled else frozenset()
+    lanes = dict.fromkeys(duplicates, f' label="{BLANK}"')
+    if not labelled:
+        lanes = dict.fromkeys(skipping(scene), f" label={LANE}")
     spaced = " ".join(f"{name}={value}" for name, value in (spacing(scene) | straight.graph).items())
     lines = [
         f"digraph {{ rankdir={flow(scene.boxes, scene.levels, direction, scene.flow)} {spaced}",
@@ -108,7 +113,7 @@ def _dot(scene: Scene, words: Words, direction: Direction) -> str:
     lines += _dot_frames(scene.boxes)
     for number, edge in enumerate(scene.edges):
         word = words.get(number, ()) if labelled else ()
-        lines.append(_dot_line(number, edge, word, weight=straight.weight(number), is_duplicate=number in duplicates))
+        lines.append(_dot_line(number, edge, word, weight=straight.weight(number), lane=lanes.get(number, "")))
     return "\n".join([*lines, "}"])
 
 
@@ -131,7 +136,7 @@ def _dot_frames(boxes: Sequence[Box], depth: int = 0) -> Iterator[str]:
         yield "}"
 
 
-def _dot_line(number: int, edge: Edge, word: Sequence[str], *, weight: str, is_duplicate: bool) -> str:
+def _dot_line(number: int, edge: Edge, word: Sequence[str], *, weight: str, lane: str) -> str:
     tail, head = ends(edge)
     more = f" weight={weight}" if weight != "1" else ""
     if edge.kind == "gradient" or edge.is_write:
@@ -142,8 +147,8 @@ def _dot_line(number: int, edge: Edge, word: Sequence[str], *, weight: str, is_d
         width = max(map(cell_len, word)) * LETTER + LETTER
         cell = f'<td fixedsize="true" width="{width}" height="{len(word) * LINE}"></td>'
         more += f' label=<<table border="0" cellborder="0" cellspacing="0"><tr>{cell}</tr></table>>'
-    elif is_duplicate:
-        more += f' label="{BLANK}"'
+    else:
+        more += lane
     return f'"{tail}" -> "{head}" [id="{number}"{more}]'
 
 
