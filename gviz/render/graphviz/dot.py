@@ -20,6 +20,7 @@ from gviz.render.graphviz.labels import CHARACTER, SMALL, SPLIT, box_label, card
 from gviz.render.graphviz.legend_table import legend_rows
 from gviz.render.graphviz.placement import (
     BLANK,
+    INCH,
     LANE,
     STRAIGHT,
     Placing,
@@ -112,7 +113,8 @@ def _add_box(graph: Digraph, box: Box, manner: Manner, aligned: dict[str, str], 
     common = {"id": f"{prefix}-{box.key}", "class": _classes(box), "tooltip": _tooltip(box.tooltip)}
     place = placing.boxes[box.key] if placing else aligned
     if theme.form.card == "box":
-        graph.node(box.key, box_label(box, theme), **(common | _box_attributes(box, theme) | place | hidden))
+        own = _within_border(place) if placing and box.role == "root" else place
+        graph.node(box.key, box_label(box, theme), **(common | _box_attributes(box, theme) | own | hidden))
         return
     label, symbol = card(box, theme)
     graph.node(box.key, label, **(common | {"shape": "plain"} | place | hidden))
@@ -126,6 +128,16 @@ def _add_box(graph: Digraph, box: Box, manner: Manner, aligned: dict[str, str], 
         if theme.form.card == "wire":
             line |= {"headport": "w", "arrowhead": "none"}
         graph.edge(head, box.key, **(line | route | hidden))
+
+
+SECOND_BORDER = 4
+"""Points by which Graphviz draws the second border of a box outside of its first one."""
+
+
+def _within_border(place: dict[str, str]) -> dict[str, str]:
+    """Return the place of a box with two borders: Graphviz writes its size with the second, and reads it without."""
+    sizes = {side: float(place[side]) - 2 * SECOND_BORDER / INCH for side in ("width", "height")}
+    return place | {side: f"{inches:.5g}" for side, inches in sizes.items()}
 
 
 def _circle(box: Box, theme: Theme) -> dict[str, str]:

@@ -5,6 +5,7 @@ const ROW = 15;
 const TITLE = "bold 11px Helvetica, Arial, sans-serif";
 const WORD = "9px Helvetica, Arial, sans-serif";
 const GAP = 4;
+const BORDER = 3;
 const EDGE = 9;
 const LINE = 13;
 
@@ -87,8 +88,10 @@ class Graph {
   box([cell, node, role, title, height, x, y, width, full, opens, ...inside], choose, open) {
     const group = drawn("g", { transform: `translate(${x} ${y})`, tabindex: -1, role: "button", "data-node": node });
     const round = role === "op" || role === "root" ? 0 : 7;
-    if (role === "root") group.append(drawn("rect", { x: -3, y: -3, width: width + 6, height: full + 6, class: "outer" }));
-    group.append(drawn("rect", { width, height: full, rx: round, class: "face" }));
+    // the second border is inside: lines end at the first one
+    const inset = role === "root" ? BORDER : 0;
+    if (inset) group.append(drawn("rect", { width, height: full, class: "outer" }));
+    group.append(drawn("rect", { x: inset, y: inset, width: width - 2 * inset, height: full - 2 * inset, rx: round, class: "face" }));
     const middle = height === 1;
     const head = middle
       ? drawn("text", { x: width / 2, y: full / 2 + 4, class: "title middle" }, title)
