@@ -130,11 +130,20 @@ def line_key(link: Link) -> str:
 
 
 def box_cells(box: Box, *, bare: bool = False) -> Iterator[tuple[Cell, str]]:
-    """Yield the cells of a box: its states and the word for them, then style, label and text of each line."""
+    """Yield the cells of a box: its states and the word for them, then style, label and text of each line.
+
+    A row that shares a line is at its end.
+    """
     yield (box.key, 0), f"{' '.join(box.states)}\t{box.status}"
     if bare:
         return
-    lines = [line for row in box.rows for line in _lines(row)]
+    lines: list[str] = []
+    for row in box.rows:
+        shown = [*_lines(row)]
+        if row.shares_line and lines:
+            lines[-1] += f"\t{shown[0]}"
+        else:
+            lines += shown
     lines += [""] * (box.height - 1 - len(lines))
     for number, line in enumerate(lines[: box.height - 1], 1):
         yield (box.key, number), line

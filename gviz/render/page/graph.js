@@ -3,6 +3,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const ROW = 15;
 const TITLE = "bold 11px Helvetica, Arial, sans-serif";
+const TEXT = "11px Helvetica, Arial, sans-serif";
 const WORD = "9px Helvetica, Arial, sans-serif";
 const GAP = 4;
 const BORDER = 3;
@@ -103,8 +104,9 @@ class Graph {
       const baseline = (row + 1) * ROW + 1;
       const label = drawn("text", { x: EDGE, y: baseline, class: "muted" });
       const text = drawn("text", { x: width - EDGE, y: baseline, class: "end" });
-      group.append(label, text);
-      rows.push({ label, text, left: EDGE, right: width - EDGE, shown: -1 });
+      const more = drawn("text", { x: width - EDGE, y: baseline });
+      group.append(label, text, more);
+      rows.push({ label, text, more, left: EDGE, right: width - EDGE, shown: -1 });
     }
     group.addEventListener("click", () => (opens < 0 ? choose(node) : open(opens, node)));
     // the room for a word next to the title, which has the mark of the current node before it
@@ -153,11 +155,15 @@ class Graph {
 
   fill(row, said) {
     row.shown = said;
-    const [style, label, text] = said ? this.strings[said].split("\t") : ["", "", ""];
+    // another row may share the line: the first one is at the left then, and the other one at the right
+    const [style, label, text, ending, ...ends] = said ? this.strings[said].split("\t") : ["", "", ""];
+    const alone = label && ending === undefined;
     write(row.label, label);
     write(row.text, text);
-    row.text.setAttribute("class", label ? `end ${style}` : style);
-    row.text.setAttribute("x", label ? row.right : row.left);
+    write(row.more, ends.filter(Boolean).join(" "));
+    row.text.setAttribute("class", alone ? `end ${style}` : style);
+    row.text.setAttribute("x", alone ? row.right : label ? row.left + wide(`${label} `, TEXT) : row.left);
+    row.more.setAttribute("class", `end ${ending || ""}`.trim());
   }
 
   /** The rows of a node's panel at moment `n`: style, label and text of each. */
@@ -179,7 +185,7 @@ class Graph {
       box.group.classList.toggle("selected", chosen);
       if (box.group.getAttribute("tabindex") !== (chosen ? "0" : "-1")) box.group.setAttribute("tabindex", chosen ? 0 : -1);
       if (!chosen) continue;
-      const words = box.rows.map((row) => `${row.label.textContent} ${row.text.textContent}`.trim());
+      const words = box.rows.map((row) => `${row.label.textContent} ${row.text.textContent} ${row.more.textContent}`.trim());
       box.group.setAttribute("aria-label", [box.title, box.status.textContent, ...words].filter(Boolean).join(", "));
       if (box.role !== "chip") own = box;
     }

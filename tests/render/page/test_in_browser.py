@@ -539,3 +539,16 @@ def test_the_box_of_a_constant_has_room_for_the_word_of_the_event_that_makes_it(
         words = [text for box in page.boxes() for text in box if text == "now"]
         assert len(words) == len(page.all("g.state-current"))
         assert {word.get_attribute("visibility") for word in page.all(".state-current .status")} <= {"visible"}
+
+
+def test_a_box_of_one_line_shows_the_gradient_at_the_end_of_its_line(visit):
+    """The gradient was the second row of a box with room for one, and was left out."""
+    timeline = two_shares().timeline
+    page = visit(timeline, drawing=Options(density="brief"))
+    for n in range(len(timeline) + 1):
+        page.slide(n)
+        drawn = scene(structure(timeline, timeline.iteration_at(n), Options(density="brief")), timeline, timeline.at(n))
+        for shown, box in zip(page.boxes(), drawn.boxes, strict=True):
+            for row in box.rows if box.height > 1 else ():
+                joined = [f"{row.label} {row.text}".strip()] if row.shares_line else [row.label, row.text]
+                assert {*filter(None, joined)} <= {*shown}, (n, box.title)
