@@ -134,10 +134,10 @@ def test_labels_that_were_requested_are_not_shortened(tmp_path, figure):
         return notes[0], path.read_text().count(">value</text>")
 
     note, rows = picture(None)
-    assert re.search("each box shows one line|boxes show names only", note)
+    assert re.search("each box shows one line|boxes show names (only|and gradients)", note)
     assert rows == 0
     note, rows = picture("short")
-    assert not re.search("each box shows one line|boxes show names only", note)
+    assert not re.search("each box shows one line|boxes show names (only|and gradients)", note)
     assert rows > 0
 
 

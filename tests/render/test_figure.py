@@ -629,3 +629,56 @@ def test_the_columns_of_a_folded_chain_read_from_left_to_right(tmp_path, style):
         across.setdefault(text.text, (float(text.get("x")), float(text.get("y"))))
     assert across[first][0] < across[last][0]
     assert across[first][1] < across[last][1]
+
+
+class Residual(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.mix = torch.nn.LayerNorm(8), torch.nn.Linear(8, 8)
+        self.first, self.second, self.third = (torch.nn.Linear(8, 8) for _ in range(3))
+
+    def forward(self, x):
+        x = x + self.mix(self.norm(x))
+        return x + self.third(torch.relu(self.second(torch.relu(self.first(x)))))
+
+
+def test_a_figure_with_names_only_has_gradients_next_to_them_where_there_is_room(tmp_path):
+    path = tmp_path / "t.gviz"
+    torch.manual_seed(0)
+    with gviz.record(path):
+        net = Residual()
+        loss = net(torch.randn(4, 8)).pow(2).mean()
+        loss.backward()
+    notes, words, scales = {}, {}, {}
+    for kind in ("with", "without"):
+        with pytest.MonkeyPatch.context() as patch:
+            if kind == "without":
+                patch.setattr(scene_drawing, "_is_as_large", lambda *_: False)
+            svg, notes[kind] = drawn(path, tmp_path / f"{kind}.svg", figure="16:9")
+        words[kind] = words_of(svg.decode())
+        scales[kind] = float(re.search(rb"scale\(([\d.]+)", svg)[1])
+    assert "boxes show names only" in str(notes["without"])
+    assert "boxes show names and gradients" in str(notes["with"])
+    assert "names only" not in str(notes["with"])
+    assert scales["with"] >= 0.95 * scales["without"]  # the line that explains |g| takes a little
+    norm = torch.cat([p.grad.flatten() for p in net.third.parameters()]).norm().item()
+    assert "|g|" not in str(words["without"])
+    assert any("|g|: norm of a gradient" in word for word in words["with"])
+    assert any(word == f"|g| {norm:.3g}" for word in words["with"]), words["with"]
+
+
+def test_a_figure_whose_text_would_become_smaller_has_names_only():
+    def step():
+        x = builtin.ones(2, 3, requires_grad=True)
+        (x * 2).sum().backward()
+
+    timeline = timeline_of(step)
+    options = ExportOptions(figure="16:9", direction="LR")
+    scenes = [
+        moment_scene(timeline, len(timeline), Options(density="min", norms=norms, marks=True, numbered=False))
+        for norms in (False, True)
+    ]
+    assert any(box.rows for box in scenes[1].boxes)
+    assert not any(box.rows for box in scenes[0].boxes)
+    assert not scene_drawing._is_as_large(scenes[1], scenes[0], replace(options, figure="one-column"))
+    assert not scene_drawing._is_as_large(scenes[0], scenes[0], options)  # nothing is added

@@ -122,7 +122,7 @@ def _of_node(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare
 
 def _rows(place: Outline, info: NodeInfo, now: Now, note: str) -> tuple[Row, ...]:
     state = now.states[place.node]
-    brief = now.options.density == "brief"
+    brief = now.options.density == "brief" or now.options.adds_gradients
     return brief_rows(place, info, state, now) if brief else node_rows(place, info, state, now, note)
 
 

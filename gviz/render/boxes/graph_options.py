@@ -72,6 +72,7 @@ class Options:
     * `compact`: the picture has little room between boxes.
     * `stacks`: a brief box has the gradient below the value, without labels, and so is narrow.
     * `lists_elements`: a brief box has room for each element of a small tensor and of its gradient.
+    * `norms`: a box with only a name has its gradient next to it, at the end of the line.
     * `marks`: leaves without a gradient after a pass, and places where the graph is cut, are painted.
     * `remark`: says what was collapsed.
     * `unrecorded`: an operation without known values is its name and its state.
@@ -97,6 +98,7 @@ class Options:
     compact: bool = False
     lists_elements: bool = False
     stacks: bool = False
+    norms: bool = False
     marks: bool = False
     remark: str = ""
     numbered: bool = True
@@ -104,6 +106,11 @@ class Options:
     overlay: CostKind | None = None
     passes: bool = True
     longest_name: int = MAX_TITLE
+
+    @property
+    def adds_gradients(self) -> bool:
+        """Return whether boxes have only names, with gradients next to them."""
+        return self.norms and self.density == "min"
 
     @property
     def form(self) -> Tensors:

@@ -49,8 +49,10 @@ from gviz.render.boxes.value_rows import (
     below_value,
     brief_gradient_row,
     fitting_rows,
+    gradient_next_to_name,
     gradient_rooms,
     hook_names,
+    roomy,
 )
 from gviz.trace.graph_state import OPTIMIZER, NodeInfo, NodeState
 from gviz.trace.timeline import Moment, Timeline
@@ -62,12 +64,14 @@ from gviz.values.value_text import NO_VALUE, bad_text, grad, norm, short
 
 def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
     """Return the rows below the title of a collapsed module, as many as the outline has room for."""
-    if place.height == 1:
+    if place.height == 1 and not now.options.adds_gradients:
         return ()
     state = now.states[place.node]
     if state is not None and state.outputs:
         own = now.own(now.timeline.info(place.node), state.outputs[0], 0)
         state = replace_struct(state, outputs=(own, *state.outputs[1:]))
+    if place.height == 1:
+        return () if group.preparation is not None else gradient_next_to_name(_brief(roomy(place), group, state, now))
     if group.preparation is not None:
         return _data(place, group, group.preparation, state, now)
     if now.options.density == "brief":

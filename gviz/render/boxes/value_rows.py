@@ -24,6 +24,7 @@ from gviz.render.boxes.box_size import (
     BRIEF_NORM,
     BRIEF_TENSOR,
     MAX_OUTPUTS,
+    WIDEST_VALUE,
     Outline,
     cost_text,
     elements_room,
@@ -338,7 +339,7 @@ _GRADIENT_ROOMS = (BRIEF_TENSOR, 11, 9, 8, 7, 6, 5)
 def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now) -> tuple[Row, ...]:
     """Return the rows of the line below the title of a brief box: the value and, if there may be one, the gradient."""
     if place.height == 1:
-        return ()
+        return gradient_next_to_name(brief_rows(roomy(place), info, state, now)) if now.options.adds_gradients else ()
     if state is None or not state.outputs:
         return (Row(NO_VALUE, "muted"),)
     state = replace_struct(state, outputs=(now.own(info, state.outputs[0], 0), *state.outputs[1 : info.returned]))
@@ -369,6 +370,16 @@ def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
         )
 
     return min(lines, key=losses)
+
+
+def roomy(place: Outline) -> Outline:
+    """Return the outline that a box with only a name would have if it also showed its value and its gradient."""
+    return replace(place, height=2, width=WIDEST_VALUE)
+
+
+def gradient_next_to_name(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Return the gradient of a brief box if it is known, for a box that has only a name."""
+    return tuple(row for row in rows if row.shares_line and row.style in ("grad", "sum", "bad"))
 
 
 def below_value(gradient: Row) -> Row:

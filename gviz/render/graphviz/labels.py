@@ -63,7 +63,11 @@ def box_label(box: Box, theme: Theme) -> str:
         has_room = box.width >= cell_len(box.title) + STATUS_ROOM
         is_named = box.status and (has_room or painted(box) == "missing")
         word = f"&#160; {coloured(box.status, theme.texts['muted'], SMALL)}" if is_named else ""
-        return table([f"<td><b>{coloured(mark + box.title, theme.texts['title'])}</b>{word}</td>"])
+        name = f"<b>{coloured(mark + box.title, theme.texts['title'])}</b>{word}"
+        if box.rows:
+            gradient = f"&#160;&#160;&#160;{_left(box.rows[0], theme)}"
+            return table([f'<td align="left">{name}</td><td align="right">{gradient}</td>'])
+        return table([f"<td>{name}</td>"])
     lines = [_head(box, theme)]
     for at, row in enumerate(box.rows):
         right = box.rows[at + 1] if at + 1 < len(box.rows) and box.rows[at + 1].shares_line else None

@@ -103,8 +103,48 @@ def picture_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
     """Return the scene of moment `n` for a picture.
 
     A figure has less text in its boxes if it could not be read, unless the user requested the text, or an overlay
-    needs the room.
+    needs the room. Boxes with only names have their gradients next to them if that makes no text smaller.
     """
+    notes: list[str] = []
+    found = _chosen_scene(timeline, n, replace(options, note=notes.append))
+    may_add = options.figure is not None and not options.keeps_labels and options.drawing.density == "short"
+    if may_add and len(found.boxes) <= MOST_FOLDED and all(box.height == 1 for box in found.boxes):
+        more = replace(options, drawing=replace(options.drawing, norms=True), note=_ignore)
+        detailed = _chosen_scene(timeline, n, more)
+        if _is_as_large(detailed, found, options):
+            found, notes = detailed, [note.replace(NAMES_ONLY, NAMES_AND_GRADIENTS) for note in notes]
+    for note in notes:
+        options.note(note)
+    return found
+
+
+NAMES_ONLY, NAMES_AND_GRADIENTS = "boxes show names only", "boxes show names and gradients"
+
+
+def _is_as_large(detailed: Scene, plain: Scene, options: ExportOptions) -> bool:
+    """Return whether a scene with gradients has the boxes of the `plain` one, and no smaller text."""
+    same = [box.key for box in detailed.boxes] == [box.key for box in plain.boxes]
+    if not same or detailed.columns != plain.columns or not any(box.rows for box in detailed.boxes):
+        return False
+    larger, smaller = (_text_height(replace(scene, key=()), options) for scene in (plain, detailed))
+    return smaller >= larger - 0.05
+
+
+def _text_height(scene: Scene, options: ExportOptions) -> float:
+    """Return the height of the text of a figure, in the direction in which `in_figure` draws it."""
+    figure = FIGURES[options.figure or "one-column"]
+    try:
+        text = figure.scale(*_figure_size(_fitting(scene, options), options)) * TEXT
+        if scene.columns < 2 and text < figure.least - 0.05 and options.direction == "auto":
+            ways = [figure.scale(*_figure_size(_turned(scene, options, way), options)) * TEXT for way in ("TB", "LR")]
+            text = max(ways)
+    except TooSlowError:
+        return 0.0
+    return text
+
+
+def _chosen_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
+    """Return the scene of moment `n` with as much text as can be read."""
     scene = requested_scene(timeline, n, options, as_picture=True, fits=True)
     if options.figure is None or len(scene.boxes) > MOST_FOLDED:
         return scene
