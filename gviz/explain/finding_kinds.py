@@ -719,7 +719,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "reaches-other-part",
-        "warning",
+        "note",
         "a loss that reaches the parameters of another part, which has its own loss",
         find=loss_of_other_part.reaches_other_part,
     ),

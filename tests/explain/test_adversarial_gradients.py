@@ -175,7 +175,7 @@ def test_a_generator_whose_step_uses_the_loss_of_the_discriminator_is_found(name
     step, has_edit = REACHED[name]
     text, found = found_in(step, engine, checks)
     (one,) = [each for each in found if each.finding.kind == "reaches-other-part"]
-    assert one.level == "warning"
+    assert one.level == "note"
     said = "\n".join(row for _, row, _ in lines(one.finding))
     assert "pushes" in said
     assert "uses the sum of both" in said

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, takewhile
+from math import prod
 
 from gviz.events import (
     Event,
@@ -486,7 +487,7 @@ def _place_of(survey: Survey, record: NodeRecord) -> str:
     return file_line(at.path, at.line) if at is not None else "the program"
 
 
-_Memory = tuple[int, int, tuple[int, ...], tuple[int, ...] | None]
+_Memory = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 
 
 def _memory_of(record: NodeRecord) -> _Memory | None:
@@ -494,7 +495,8 @@ def _memory_of(record: NodeRecord) -> _Memory | None:
     output = next(iter(record.created.outputs), None)
     if output is None or not output.storage:
         return None
-    return output.storage, output.offset, record.shape, output.strides
+    strides = output.strides or tuple(prod(record.shape[dim + 1 :]) for dim in range(len(record.shape)))
+    return output.storage, output.offset, record.shape, strides
 
 
 # What the text of the program says
