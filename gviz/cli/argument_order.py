@@ -18,7 +18,7 @@ import click
 
 from gviz.cli import shell_quoting, streams
 from gviz.cli.recording_input import holds_traces
-from gviz.errors import GvizError
+from gviz.errors import GvizError, did_you_mean
 from gviz.values.plain_text import shown
 
 
@@ -151,7 +151,8 @@ class Page(click.Choice[str]):
             return str(super().convert(value, param, ctx))
         source = ctx.params.get("source", "")
         expect_file(source, value, "show {1} {0}" if source in self.choices else "show {1} node {0}")
-        hint = f"gviz show {shell_quoting.word(source)} node {shell_quoting.quoted(value)} prints a node"
+        node = f"gviz show {shell_quoting.word(source)} node {shell_quoting.quoted(value)} prints a node"
+        hint = did_you_mean(value, self.choices, node)
         if Path(source).exists():
             raise GvizError(f"there is no page {shown(value)}: {', '.join(self.choices)}", hint=hint, exit_code=2)
         return str(super().convert(value, param, ctx))

@@ -24,6 +24,7 @@ def folder(tmp_path_factory):
         (["show", "tape", "t.gviz"], 2, "hint: gviz show t.gviz tape\n"),
         (["show", "x", "t.gviz"], 2, "hint: gviz show t.gviz node x\n"),
         (["show", "t.gviz", "x"], 2, "hint: gviz show t.gviz node x prints a node\n"),
+        (["show", "t.gviz", "sumary"], 2, "hint: did you mean summary?\n"),
         (["whatif", "x = 5", "t.gviz"], 2, "hint: gviz whatif t.gviz 'x = 5'\n"),
         (["export", "t.gviz", "g.svg"], 2, "hint: gviz export t.gviz -o g.svg\n"),
         (["export", "g.svg", "t.gviz"], 2, "hint: gviz export t.gviz -o g.svg\n"),
