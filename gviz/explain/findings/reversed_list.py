@@ -53,7 +53,7 @@ def reversed_in_loops(survey: Survey) -> Iterator[Finding | None]:
         at, added = (frame_of(like, each.first, one.text) for each in (one.statement, one.addition))
         name = shown(clipped(one.name, _MOST_NAME))
         title = titled("{} is reversed again each time that the loop adds to it", name)
-        by = f"{file_line(added.path, added.line)} adds to it; each second element ends up at the other end"
+        by = f"{file_line(added.path, added.line)} adds to it; every second element ends up at the other end"
         parts = [Finding("beside", by, survey.end, at=added)]
         places = [place for place in read.get((one.text.path, one.name), ()) if place.line not in (at.line, added.line)]
         tensor = next(iter(places), None)
