@@ -38,6 +38,9 @@ from gviz.trace.node_gradients import step_grads
 from gviz.values.number_text import number as number_text
 from gviz.values.value import Stats
 
+_TO_THE_LOSS = frozenset({*SAME_NUMBERS, "sigmoid"})
+"""Operations between the output of a discriminator and its loss."""
+
 _MOST_PASSES = 3
 """The most passes of one call for which the graphs are compared, in a step and in all."""
 
@@ -196,26 +199,27 @@ def _reached_in(
 
 def _constants(survey: Survey, *outputs: tuple[int, NodeRecord]) -> tuple[str, str] | None:
     """Return the two different constants with which the losses of two passes compare an output."""
-    constants = []
-    for number, output in outputs:
-        graph = set(survey.history(*roots_of_pass(survey.timeline, number)))
-        node = output.node
-        while node:
-            users = [survey.nodes[user] for user in survey.timeline.nodes.users(node) if user in graph]
-            user = users[0] if len(users) == 1 else None
-            if user is None or user.op in LOSSES_OF_PAIRS:
-                targets = [one for one in survey.sources(user) if one.node != node] if user is not None else []
-                break
-            node = user.node if user.op in {*SAME_NUMBERS, "sigmoid"} else 0
-        else:
-            targets = []
-        stats = targets[0].stats if len(targets) == 1 and not targets[0].created.requires_grad else None
-        if stats is None or stats.min != stats.max:
+    constants = [_constant(survey, number, output) for number, output in outputs]
+    if constants[0] is None or constants[1] is None or constants[0] == constants[1]:
+        return None
+    return f"to {number_text(constants[0])}", f"to {number_text(constants[1])}"
+
+
+def _constant(survey: Survey, pass_nr: int, output: NodeRecord) -> float | None:
+    """Return the number of all elements of the target with which the loss of a pass compares an output."""
+    graph, record = set(survey.history(*roots_of_pass(survey.timeline, pass_nr))), output
+    while True:
+        users = [user for user in survey.timeline.nodes.users(record.node) if user in graph]
+        if len(users) != 1:
             return None
-        constants.append(stats.mean)
-    return (
-        (f"to {number_text(constants[0])}", f"to {number_text(constants[1])}") if constants[0] != constants[1] else None
-    )
+        user = survey.nodes[users[0]]
+        if user.op in LOSSES_OF_PAIRS:
+            targets = [one for one in survey.sources(user) if one is not record]
+            stats = targets[0].stats if len(targets) == 1 and not targets[0].created.requires_grad else None
+            return stats.mean if stats is not None and stats.min == stats.max else None
+        if user.op not in _TO_THE_LOSS:
+            return None
+        record = user
 
 
 def _has_own_data(survey: Survey, pass_nr: int, own: Collection[int], others: Collection[int]) -> bool:
