@@ -186,6 +186,11 @@ class Survey:
             record = self.nodes[record.created.inputs[0][0]]
         return record
 
+    def loss_frames(self) -> list[Frame]:
+        """Return a frame in each source file from which the losses were computed."""
+        roots = (self.nodes[node] for _, event in self.passes for node, _ in event.roots if node in self.nodes)
+        return [*{at.path: at for root in roots for at in self.timeline.stack(root.created.stack)}.values()]
+
     def at(self, record: NodeRecord) -> Frame | None:
         """Return the line that made a node."""
         return own_frame(self.timeline.stack(record.created.stack))

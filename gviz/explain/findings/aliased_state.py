@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, takewhile
-from math import prod
 
 from gviz.events import (
     Event,
@@ -247,17 +246,15 @@ def _factor(
     if not is_made_here or not 1 <= len(sources) <= _MOST_OPERANDS:
         return None
     if record.op in _COPIES:
-        kinds = [(one.value.dtype, one.shape) if one.value is not None else None for one in (record, sources[0])]
-        is_same = kinds[0] is not None and kinds[0] == kinds[1]
-        return _multiple(survey, sources[0], memory, since, known) if is_same else None
+        return _multiple(survey, sources[0], memory, since, known)
     factors = [_multiple(survey, one, memory, since, known) for one in sources]
     numbers = [_plain_number(one) for one in sources]
     other = dict(record.created.attrs).get("other")
     match record.op, factors, numbers:
-        case "mul", [None, float() as factor], [float() as number_, _]:
-            return factor * number_
-        case "mul" | "div", [float() as factor, *_], [None, float() as number_] if number_:
-            return factor * number_ if record.op == "mul" else factor / number_
+        case "mul", [None, float() as factor], [float() as times, _]:
+            return factor * times
+        case "mul" | "div", [float() as factor, *_], [None, float() as times] if times:
+            return factor * times if record.op == "mul" else factor / times
         case "mul", [float() as factor], _ if isinstance(other, int | float):
             return factor * other
         case "add" | "sub", [float() as one, float() as two], _ if dict(record.created.attrs).get("alpha", 1) == 1:
@@ -275,7 +272,7 @@ _COPIES = ("data", "detach", "clone", "to")
 def _loaded_in_vain(survey: Survey) -> Iterator[Finding | None]:
     """Yield the loads of a state whose every write leaves the numbers that a trained parameter had already.
 
-    A load is no operation, and has no line of its own: the only call that reads the state in the same statement is it.
+    A load is no recorded operation, so it has no line: it must be the only call that loads a ``state_dict()``.
     """
     timeline, unchanged = survey.timeline, defaultdict[int, list[int]](list)
     changed, known = set[int](), dict[int, tuple[object, ...] | None]()
@@ -316,12 +313,9 @@ class _Load:
 
 def _only_load(survey: Survey) -> _Load | None:
     """Return the only call of the program that loads the state of another model; None if there are more."""
-    timeline = survey.timeline
-    roots = (survey.nodes[node] for _, event in survey.passes for node, _ in event.roots if node in survey.nodes)
-    ats = {at.path: at for root in roots for at in timeline.stack(root.created.stack)}
     found = []
-    for at in ats.values():
-        text = program_text(timeline, at)
+    for at in survey.loss_frames():
+        text = program_text(survey.timeline, at)
         calls = [(one, call) for one in text.statements for call in one.parts(ast.Call)] if text is not None else []
         for one, call in calls:
             match call:
@@ -487,16 +481,13 @@ def _place_of(survey: Survey, record: NodeRecord) -> str:
     return file_line(at.path, at.line) if at is not None else "the program"
 
 
-_Memory = tuple[int, int, tuple[int, ...], tuple[int, ...]]
+_Memory = tuple[int, int, tuple[int, ...]]
 
 
 def _memory_of(record: NodeRecord) -> _Memory | None:
-    """Return the storage, the offset, the shape and the strides of a tensor."""
+    """Return the storage, the offset and the shape of a tensor."""
     output = next(iter(record.created.outputs), None)
-    if output is None or not output.storage:
-        return None
-    strides = output.strides or tuple(prod(record.shape[dim + 1 :]) for dim in range(len(record.shape)))
-    return output.storage, output.offset, record.shape, strides
+    return (output.storage, output.offset, record.shape) if output is not None and output.storage else None
 
 
 # What the text of the program says

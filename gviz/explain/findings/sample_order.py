@@ -126,9 +126,7 @@ def _finding(survey: Survey, loss: NodeRecord, rows: NodeRecord, target: NodeRec
 def _shuffled_alone(survey: Survey) -> Iterator[Finding | None]:
     """Yield the lines that shuffle one of two arrays which the program uses as a pair."""
     timeline = survey.timeline
-    roots = (survey.nodes[node] for _, event in survey.passes for node, _ in event.roots if node in survey.nodes)
-    ats = {at.path: at for root in roots for at in timeline.stack(root.created.stack)}
-    for at in ats.values():
+    for at in survey.loss_frames():
         yield None
         for shuffle in _shuffles_of_one(timeline, at):
             kinds = [_kind_of(shuffle.name), _kind_of(shuffle.other)]
