@@ -98,7 +98,7 @@ from gviz.explain.findings import (
     unread_variable,
     unused_argument,
     unused_losses,
-    update_of_a_variable,
+    update_of_loop_variable,
     vanishing_exploding,
     weight_symmetry,
     zero_gradient,
@@ -170,7 +170,7 @@ KINDS: tuple[Kind, ...] = (
         "lost-update",
         "warning",
         "an update that assigns to the variable of a loop, so that no parameter changes",
-        find=update_of_a_variable.lost_updates,
+        find=update_of_loop_variable.lost_updates,
     ),
     Kind(
         "duplicate-index",
