@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from gviz.events import NodeCreated
 from gviz.explain.display_names import label, label_at, titled
@@ -44,20 +44,21 @@ def kept_graphs(survey: Survey) -> Iterator[Finding]:
     by_line: defaultdict[int, list[NodeRecord]] = defaultdict(list)
     for record in alive:
         by_line[record.created.stack].append(record)
-    kept = (one for records in by_line.values() if (one := _kept_results(survey, records, last_pass)))
+    nodes = {record.node for record in alive}
+    kept = (one for records in by_line.values() if (one := _kept_results(survey, records, nodes, last_pass)))
     last = max(kept, key=lambda records: records[-1].seq, default=None)
     if last is not None:
         yield _kept_finding(survey, last, alive, last_pass)
 
 
-def _kept_results(survey: Survey, records: Sequence[NodeRecord], last_pass: int) -> list[NodeRecord]:
+def _kept_results(survey: Survey, records: Sequence[NodeRecord], alive: Set[int], last_pass: int) -> list[NodeRecord]:
     """Return a result of each graph that a line keeps: the last one of each iteration, or all that no pass has used.
 
     Results that one pass goes through together were kept for it, for example by an actor that learns less often than
     its critic. A state that goes on from iteration to iteration is no such result.
     """
     by_iteration = {survey.timeline.iteration_at(record.seq).index: record for record in records}
-    if len(by_iteration) <= MOST_ALIVE and (len(by_iteration) < _FEWEST_UNUSED or len(records) <= MOST_ALIVE):
+    if len(by_iteration) < _FEWEST_UNUSED:
         return []
     states = survey.timeline.at(last_pass).states([record.node for record in records])
     passes = Counter(state.pass_nr for state in states if state is not None and state.pass_nr)
@@ -66,7 +67,8 @@ def _kept_results(survey: Survey, records: Sequence[NodeRecord], last_pass: int)
         return []
     if len(by_iteration) > MOST_ALIVE:
         return list(by_iteration.values())
-    return [] if passes else list(records)
+    results = [record for record in records if alive.isdisjoint(survey.timeline.nodes.users(record.node))]
+    return results if len(results) > MOST_ALIVE and not passes else []
 
 
 _GRADCHECK = re.compile(r"\bgrad(grad)?check\(")
