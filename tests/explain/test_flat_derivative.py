@@ -75,6 +75,7 @@ def test_a_second_derivative_of_relus_is_found(act, loss, edit, engine, checks):
         ("nn.ReLU()", "loss = (grad(u, t) - 1).pow(2).mean()"),
         ("nn.ReLU()", "loss = (grad(grad(u.pow(2), t), t) - 1).pow(2).mean()"),
         ("nn.ReLU()", "g = grad(u.pow(2), net.out.bias)\nloss = u.mean() + grad(g, net.out.bias).sum()"),
+        ("nn.ReLU()", "g = grad(u, net.two.weight)\nloss = u.mean() + grad(g, net.two.weight).sum()"),
         ("nn.ReLU()", "if i == 2: print(grad(grad(u, t), t))\nloss = u.pow(2).mean()"),
     ],
 )

@@ -227,7 +227,7 @@ def _differentiated(survey: Survey, node: int, pass_of: Mapping[int, int]) -> in
 
 def _is_zero(event: GradCaptured) -> bool:
     stats = event.value.statistics()
-    return event.value.size > 1 and stats is not None and stats.min == stats.max == 0 and not stats.nan
+    return stats is not None and stats.min == stats.max == 0 and not stats.nan
 
 
 def _piecewise(survey: Survey, first: BackwardStarted) -> NodeRecord | None:
