@@ -21,6 +21,7 @@ for i in range(12):
     opt.step()
 """
 ADAM = "torch.optim.Adam(net.parameters(), lr={}, eps=1e-4)"
+RMSPROP = "torch.optim.RMSprop(net.parameters(), lr=1e-6, eps=1e-3)"
 HALF, SHORT = "net = net.half()  #!", "net.to(torch.bfloat16)  #!"
 
 
@@ -32,10 +33,11 @@ def unchanged(dtype, optimizer, engine, checks, before=""):
 
 
 @pytest.mark.parametrize("engine", BUILTIN_TOO)
-def test_elements_of_half_that_no_step_changes_are_found(engine, checks):
-    text, (one,) = unchanged(HALF, ADAM.format(1e-5), engine, checks)
+@pytest.mark.parametrize(("optimizer", "name"), [(ADAM.format(1e-5), "Adam"), (RMSPROP, "RMSprop")])
+def test_elements_of_half_that_no_step_changes_are_found(optimizer, name, engine, checks):
+    text, (one,) = unchanged(HALF, optimizer, engine, checks)
     assert one.level == "warning"
-    assert "of the elements in float16 never change: the steps of Adam round away" in one.finding.text
+    assert f"of the elements in float16 never change: the steps of {name} round away" in one.finding.text
     assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
 
 
@@ -51,6 +53,12 @@ def test_elements_of_bfloat16_that_no_step_changes_are_found(checks):
 @pytest.mark.parametrize(("dtype", "rate"), [(HALF, 0.003), ("pass", 1e-7)])
 def test_larger_steps_and_longer_numbers_are_not(dtype, rate, engine, checks):
     assert unchanged(dtype, ADAM.format(rate), engine, checks)[1] == []
+
+
+@pytest.mark.parametrize("engine", BUILTIN_TOO)
+def test_a_few_steps_are_not(engine, checks, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.PROGRAM", PROGRAM.replace("range(12)", "range(4)"))
+    assert unchanged(HALF, ADAM.format(1e-5), engine, checks)[1] == []
 
 
 ROUNDING = """

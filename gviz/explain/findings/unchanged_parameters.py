@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from math import floor, isclose, isfinite, log2
+from math import isclose, isfinite
 
 import numpy as np
 
@@ -158,6 +158,19 @@ _BITS = {"bfloat16": 8, "float16": 11}
 """The significant bits of the short dtypes."""
 
 
+_LEAST = 1e-30
+
+
+def _gaps(sizes: Array, dtype: str) -> Array:
+    """Return the distance from each size to the next number of a short dtype."""
+    return np.asarray(2.0 ** (np.floor(np.log2(np.maximum(sizes, _LEAST))) + 1 - _BITS[dtype]))
+
+
+def _is_normalized(step: OptimizerStepped) -> bool:
+    """Return whether the steps of an optimizer have about the size of its rate, whatever the gradient is."""
+    return "Adam" in step.kind or step.kind == "RMSprop"
+
+
 def _rounded_away(survey: Survey, node: int, one: _Parameter, call: Frame | None) -> Finding | None:
     """Return the finding about a parameter of a short dtype whose steps are smaller than gaps between its numbers."""
     timeline = survey.timeline
@@ -167,10 +180,9 @@ def _rounded_away(survey: Survey, node: int, one: _Parameter, call: Frame | None
     largest = _largest(value)
     if not largest:
         return None
-    gap = 2.0 ** (floor(log2(largest)) + 1 - _BITS[value.dtype])
+    gap = float(_gaps(np.array(largest), value.dtype))
     step = timeline.event(one.first)
-    # the step of Adam and its kin has about the size of the rate, whatever the gradient is
-    is_normalized = isinstance(step, OptimizerStepped) and ("Adam" in step.kind or step.kind == "RMSprop")
+    is_normalized = isinstance(step, OptimizerStepped) and _is_normalized(step)
     if not abs(rate) * (1.0 if is_normalized else one.largest) < gap / 2:
         return None
     text = titled(f"every step rounds away in {value.dtype}: {{}} does not change", label(timeline, node))
@@ -193,7 +205,6 @@ def _rounded_away(survey: Survey, node: int, one: _Parameter, call: Frame | None
 _FEWEST_STEPS, _MOST_STEPS = 5, 200
 _MOSTLY = 0.5
 _EXCEPTIONS = 0.2
-_LEAST = 1e-30
 _OFTEN = 4.0
 """The most times the learning rate that a step of an element is expected to be."""
 
@@ -253,15 +264,14 @@ def _begin(found: dict[int, _Elements], node: int, value: Value | None, at: Fram
 def _rounded_finding(survey: Survey, found: dict[int, _Elements], seq: int, step: OptimizerStepped) -> Finding | None:
     timeline, (node, first) = survey.timeline, next(iter(found.items()))
     rate, dtype = options_of(timeline, node, seq).get("lr"), first.dtype
-    is_normalized = "Adam" in step.kind or step.kind == "RMSprop"  # each step has about the size of the rate
-    if not isinstance(rate, float | int) or not rate or not is_normalized:
+    if not isinstance(rate, float | int) or not rate or not _is_normalized(step):
         return None
     alike = [one for one in found.values() if one.dtype == dtype]
     sizes = np.abs(np.concatenate([one.now.ravel() for one in alike]).astype(np.float64))
     moved = np.concatenate([one.moved.ravel() for one in alike])
     if not np.isfinite(sizes).all():
         return None
-    gaps = 2.0 ** (np.floor(np.log2(np.maximum(sizes, _LEAST))) + 1 - _BITS[dtype])
+    gaps = _gaps(sizes, dtype)
     stuck = ~moved & (gaps / 2 > abs(rate))
     by_whole_gaps = moved & (gaps / 2 > _OFTEN * abs(rate))
     if stuck.mean() < _MOSTLY or by_whole_gaps.sum() > _EXCEPTIONS * moved.sum():
