@@ -121,8 +121,8 @@ def test_a_step_is_said_after_the_writes_it_made():
     assert all(heard.nodes[w.node].untracked == "no_grad" for w in writes)
 
 
-def test_a_parameter_made_while_listening_is_a_parameter():
+def test_a_parameter_made_while_listening_is_a_parameter_also_a_frozen_one():
     heard = Heard(lambda: (nn.Linear(2, 1), nn.Parameter(torch.ones(1), requires_grad=False)))
     kinds = [c.kind for c in heard.nodes.values()]
-    assert kinds.count("parameter") == 2
-    assert kinds[-1] == "constant"
+    assert kinds.count("parameter") == 3
+    assert kinds[-1] == "parameter"
