@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -33,8 +34,8 @@ from gviz.explain.tracking import ancestors, loses_tracking
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
-from gviz.values.value import Value
-from gviz.values.value_text import bad_text, grad, share
+from gviz.values.value import Stats, Value
+from gviz.values.value_text import bad_text, grad, norm, share
 
 # A gradient that a step has used and that the next backward added to
 
@@ -52,16 +53,23 @@ _ROOM = 40
 #
 # ``loss.backward(); opt.step(); loss.backward(); opt.step()`` goes filled, used, added, used: the second step used the
 # first gradient again. Accumulation over micro-batches (backward, backward, step) never leaves filled before the step.
-# A program that scales or clips a ``.grad`` before its step changes no state.
+# A program that scales or clips a ``.grad`` before its step changes no state. Two more sums are meant: one whose update
+# in between was taken back (``p.add_(e); ...; p.sub_(e)``) and that is then halved, and one that becomes the leaf,
+# without the leaf's own numbers (``w.copy_(-w.grad / t)``, dual averaging).
 
 
 @dataclass(slots=True)
 class _LeafGrad:
-    """The ``.grad`` of one leaf: the events that filled it, used it, and then added to it; 0 for none."""
+    """The ``.grad`` of one leaf: the events that filled it, used it, and then added to it; 0 for none.
+
+    `before` has the leaf's numbers before the use, unless it was a step. `taken_back` says that it has them again.
+    """
 
     filled: int = 0
     used: int = 0
     added: int = 0
+    before: Value | None = None
+    taken_back: bool = False
 
 
 def not_cleared(survey: Survey) -> Iterator[Finding | None]:
@@ -76,6 +84,7 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
     first: dict[int, _LeafGrad] = {}
     iterations: defaultdict[int, set[int]] = defaultdict(set)
     written: _Writers = defaultdict(dict)  # of the memory of results, not of parameters
+    numbers = {record.node: record.value for record in survey.nodes.values() if record.created.kind != "op"}
     of_parameters = {
         output.storage
         for record in survey.nodes.values()
@@ -98,8 +107,10 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
                 how in CLEARED or _is_used(leaves[node]) or _is_replaced(survey.timeline, event)
             ):
                 leaves.pop(node, None)
-            case GradSet():
-                pass  # scaled or clipped, before its step
+            case GradSet(node=node):  # scaled or clipped, before its step
+                leaf = leaves[node]
+                if leaf.taken_back and leaf.used < leaf.added and _is_halved(survey.timeline, leaf.added, event):
+                    leaves[node] = _LeafGrad(filled=leaf.added)
             case _:
                 updated = [node for node in _updated(event, holders) if node in leaves]
                 if (
@@ -109,10 +120,18 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
                 ):
                     continue
                 for node, leaf in [(node, leaves[node]) for node in updated]:
-                    if leaf.added > leaf.used:
+                    old = numbers.get(node)
+                    if isinstance(event, StorageWritten | DataSet):
+                        numbers[node] = event.value
+                        if leaf.before is not None and _takes_back(leaf.before, old, event.value):
+                            leaf.before, leaf.taken_back = None, True
+                            continue
+                    if leaf.added > leaf.used and not _becomes_the_leaf(survey, node, leaf.used, event):
                         first.setdefault(node, replace(leaf))
                         iterations[node].add(survey.timeline.iteration_at(leaf.added).index)
                     leaf.used = seq
+                    leaf.before = old if isinstance(event, StorageWritten | DataSet) else None
+                    leaf.taken_back = False
     yield from (_not_cleared_finding(survey.timeline, leaf, len(iterations[node])) for node, leaf in first.items())
 
 
@@ -130,6 +149,56 @@ def _is_replaced(timeline: Timeline, event: GradSet) -> bool:
             old = ast.unparse(target)
             return not any(isinstance(part, ast.Attribute) and ast.unparse(part) == old for part in ast.walk(value))
     return False
+
+
+# Sums of gradients that are meant
+
+
+def _takes_back(before: Value, now: Value | None, value: Value) -> bool:
+    """Return whether a write gives a leaf the numbers it had before the last one, but for rounding."""
+    stats = [one.statistics() if one is not None else None for one in (before, now, value)]
+    old, moved, new = stats
+    if old is None or moved is None or new is None:
+        return False
+    left, moved_by = _difference(old, new), _difference(old, moved)
+    return left <= _ROUNDING * max(abs(old.min), abs(old.max)) and left < moved_by / 10
+
+
+def _difference(one: Stats, other: Stats) -> float:
+    pairs = ((one.min, other.min), (one.max, other.max), (one.mean, other.mean), (one.rms, other.rms))
+    return max(abs(a - b) for a, b in pairs)
+
+
+_ROUNDING = 1e-4
+"""The most by which numbers differ that were added and subtracted again, as a part of the largest."""
+
+
+def _is_halved(timeline: Timeline, added: int, event: GradSet) -> bool:
+    """Return whether the program halves a sum of two gradients: it takes their mean."""
+    accumulated = timeline.event(added)
+    before = accumulated.value if isinstance(accumulated, GradAccumulated) else None
+    if before is None or event.value is None:
+        return False
+    old, new = norm(before), norm(event.value)
+    return bool(old) and new is not None and math.isclose(2 * new, old or 0.0, rel_tol=1e-4)
+
+
+def _becomes_the_leaf(survey: Survey, node: int, used: int, event: Event) -> bool:
+    """Return whether a leaf's new numbers are computed from its ``.grad`` and not from its own since the last write.
+
+    Then the ``.grad`` is not a gradient but a sum of all of them, as in dual averaging.
+    """
+    writer = writer_of(event) if isinstance(event, StorageWritten | DataSet) else 0
+    if is_unseen(survey.timeline, node, writer) or survey.nodes[writer].op not in ("copy_", "copy"):
+        return False
+    source = survey.timeline.nodes.inputs_by_node[writer][-1]
+    made = [one for one in (source, *ancestors(survey.timeline, source)) if one in survey.nodes]
+    reads = survey.timeline.nodes.inputs_by_node
+    gradients = survey.timeline.nodes.origins.gradient_of
+    places = survey.timeline.nodes.place_of
+    return any(gradients.item(places(one)) for one in made) and not any(
+        survey.nodes[one].seq > used and node in reads.get(one, ()) for one in made
+    )
 
 
 # Writes that use no gradient: of the numbers of another model, or of an average

@@ -1,0 +1,70 @@
+"""Sums of gradients over several passes: some are meant, and the others are not cleared."""
+
+import pytest
+
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+SHARPNESS = """import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.05)
+x = torch.randn(16, 4)
+y = x[:, :1] * 2
+for i in range(5):
+    opt.zero_grad()
+    nn.functional.mse_loss(net(x), y).backward()
+    moves = []
+    with torch.no_grad():
+        for p in net.parameters():
+            moves.append(0.05 * p.grad / (p.grad.norm() + 1e-12))
+            p.add_(moves[-1])
+    nn.functional.mse_loss(net(x), y).backward()
+    with torch.no_grad():
+        for p, move in zip(net.parameters(), moves):
+            p.sub_(move)
+            AFTER
+    opt.step()
+"""
+BY_HAND = """import torch
+torch.manual_seed(0)
+x = torch.randn(20, 3)
+y = x @ torch.tensor([1.0, -2.0, 0.5])
+w = torch.zeros(3, requires_grad=True)
+for t in range(1, 9):
+    ((x @ w - y) ** 2).mean().backward()
+    with torch.no_grad():
+        UPDATE
+"""
+
+
+def kinds(text, engine, checks):
+    return {one.finding.kind for one in checks.of_text(text, engine).found}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "text",
+    [
+        SHARPNESS.replace("AFTER", "p.grad.mul_(0.5)"),
+        SHARPNESS.replace("AFTER", "p.grad /= 2"),
+        BY_HAND.replace("UPDATE", "w.copy_(-w.grad / t**0.5)"),
+        BY_HAND.replace("UPDATE", "w.data.copy_(-0.1 * w.grad)"),
+    ],
+)
+def test_a_mean_of_two_gradients_and_a_leaf_made_of_its_sum_are_meant(text, engine, checks):
+    assert "not-cleared" not in kinds(text, engine, checks)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "text",
+    [
+        SHARPNESS.replace("AFTER", "pass"),
+        SHARPNESS.replace("AFTER", "p.grad.mul_(0.9)"),
+        SHARPNESS.replace("p.sub_(move)", "p.mul_(0.9)").replace("AFTER", "p.grad.mul_(0.5)"),
+        BY_HAND.replace("UPDATE", "w.copy_(w - 0.1 * w.grad)"),
+        BY_HAND.replace("UPDATE", "w.data.copy_(w.data - 0.1 * w.grad.data)"),
+    ],
+)
+def test_a_sum_that_a_step_uses_is_not_meant(text, engine, checks):
+    assert "not-cleared" in kinds(text, engine, checks)
