@@ -183,3 +183,30 @@ def test_a_gradient_that_only_loses_what_it_gained_has_not_vanished(before, kind
         return w
 
     assert {"vanishing"} & set(found(timeline_of(program))) == kinds
+
+
+UNITS = """import torch
+R = torch.tensor(RESISTANCE, requires_grad=True)
+C = torch.tensor(CAPACITANCE, requires_grad=True)
+t = torch.linspace(0, 3, 50) * (RESISTANCE * CAPACITANCE)
+for i in range(3):
+    R.grad = C.grad = None
+    v = 5 * (1 - torch.exp(-t / (R * C)))
+    ((v - 2.0) ** 2).mean().backward()
+"""
+
+
+@on_both_engines
+@pytest.mark.parametrize(("resistance", "capacitance"), [("8.0e3", "3.0e-11"), ("2.0e-11", "5.0e3")])
+def test_the_gradient_of_a_leaf_in_a_unit_of_its_own_is_large_for_its_small_numbers(
+    resistance, capacitance, engine, checks
+):
+    text = UNITS.replace("RESISTANCE", resistance).replace("CAPACITANCE", capacitance)
+    assert {one.finding.kind for one in checks.of_text(text, engine).found}.isdisjoint({"exploding", "vanishing"})
+
+
+@on_both_engines
+def test_a_gradient_that_grows_with_the_numbers_of_a_leaf_explodes(engine, checks):
+    text = "import torch\nw = torch.tensor([30.0, 40.0], requires_grad=True)\nh = w\n"
+    text += "for i in range(7):\n    h = h * w\nh.sum().backward()\n"
+    assert "exploding" in {one.finding.kind for one in checks.of_text(text, engine).found}

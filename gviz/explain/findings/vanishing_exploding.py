@@ -5,7 +5,8 @@ this path are a waterfall; the ratio of two neighbours is the factor of one oper
 than eight orders of magnitude is reported, with the operations of the strongest factors.
 
 Limits. Factors inside the loss itself do not count: they shrink and grow as the loss does. A gradient that cancels in
-the last sum (the bias before a normalization) is small for another reason and is left out.
+the last sum (the bias before a normalization) is small for another reason and is left out. So is that of a leaf in
+units of its own, such as a capacitance of 3e-9 farad: its gradient is large because its numbers are small.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ FEWEST, SQUASHED, DIED = 4, 1e-2, 1e-3
 
 CANCELLED = 1e-4
 """A last factor below this is the rounding error of a sum that is zero."""
+
+FINE, COARSE = 1e-4, 1e4
+"""The numbers of a leaf (RMS) below and above which they are in a unit of their own."""
 
 MOST_WALKED = 2000
 """The most nodes that an answer about one gradient examines."""
@@ -167,6 +171,8 @@ def vanishing(timeline: Timeline, path: list[Waypoint]) -> Finding | None:
     if is_cancelled(path):
         return None
     if lost[-1].size < VANISHED * lost[0].size and lost[-1].size < DIED * least:
+        if _in_its_unit(timeline, lost[-1]) >= VANISHED * lost[0].size:
+            return None
         return _finding(timeline, lost, "vanishing")
     lost = _squashed(timeline, path)
     return replace(_finding(timeline, lost, "vanishing"), suspected=True) if lost else None
@@ -191,7 +197,18 @@ def _squashed(timeline: Timeline, path: list[Waypoint]) -> list[Waypoint]:
 def _exploding(timeline: Timeline, path: list[Waypoint]) -> Finding | None:
     path = path[_length_of_loss(timeline, path) :]
     grown = path[path.index(min(path, key=lambda step: step.size)) :]
-    return _finding(timeline, grown, "exploding") if grown[-1].size > EXPLODED * grown[0].size else None
+    if min(grown[-1].size, _in_its_unit(timeline, grown[-1])) <= EXPLODED * grown[0].size:
+        return None
+    return _finding(timeline, grown, "exploding")
+
+
+def _in_its_unit(timeline: Timeline, leaf: Waypoint) -> float:
+    """Return the norm of a leaf's gradient, if its numbers are far from 1, for a relative change of them."""
+    state = timeline.at(leaf.seq).state(leaf.node)
+    value = state.outputs[0].value if state is not None and state.outputs else None
+    stats = value.statistics() if value is not None else None
+    is_far = stats is not None and (0 < stats.rms < FINE or stats.rms > COARSE)
+    return leaf.size * stats.rms if stats is not None and is_far else leaf.size
 
 
 def _finding(timeline: Timeline, path: list[Waypoint], kind: str) -> Finding:
