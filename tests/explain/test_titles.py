@@ -11,7 +11,7 @@ from gviz.explain.program_text import underlined
 ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
 FOLDERS = ("bugs", "loops", "healthy", "updates", "outputs")
 FILES = [(folder, path.stem) for folder in FOLDERS for path in sorted((HERE / folder).glob("*.py"))]
-TEXTS = [*programs("sick"), *programs("healthy")]
+TEXTS = programs("sick")
 CHUNK = 15
 WITHOUT_A_LINE = {"nan-born", "nan-seed"}
 """Kinds that may have no line: a number of an unknown origin, and one that backward was given."""
@@ -45,9 +45,10 @@ def test_a_finding_has_a_title_and_few_lines(start, engine, checks):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("start", range(0, len(TEXTS), CHUNK))
+@pytest.mark.parametrize("start", range(0, len(TEXTS), 2 * CHUNK))
 def test_a_finding_of_the_benchmark_has_a_title_and_few_lines(start, engine, checks):
-    chunk = TEXTS[start : start + CHUNK]
+    """Each program runs on one engine: what a finding says is written once for both."""
+    chunk = TEXTS[start + (engine == "torch") : start + 2 * CHUNK : 2]
     wrong = {one.name: list(misshapen(checks.of_text(one.text, engine))) for one in chunk}
     assert {name: found for name, found in wrong.items() if found} == {}
 
