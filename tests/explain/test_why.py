@@ -724,3 +724,38 @@ def test_a_program_that_still_runs_has_not_called_backward_yet(engine, tmp_path,
     (found,) = answers(timeline, "w.grad", start - 1)
     assert found.fix == ""
     assert "the program is still running, and calls backward() at program.py:10" in told(found)
+
+
+ADVERSARIES = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+G, D = nn.Linear(2, 2), nn.Linear(2, 1)
+opt_g, opt_d = torch.optim.SGD(G.parameters(), lr=0.1), torch.optim.SGD(D.parameters(), lr=0.1)
+for step in range(3):
+    made = G(torch.randn(4, 2))
+    opt_d.zero_grad()
+    d_loss = D(made.detach()).mean() - D(torch.randn(4, 2)).mean()
+    d_loss.backward()
+    opt_d.step()
+    opt_g.zero_grad()
+    g_loss = -D(made).mean()
+    g_loss.backward()
+    opt_g.step()
+"""
+
+
+@on_both_engines
+def test_a_sum_that_is_cleared_before_it_is_used_needs_no_remedy(engine, tmp_path):
+    (found,) = answers(recorded_text(ADVERSARIES, tmp_path, engine), "D.weight.grad")
+    assert found.fix == ""
+    place = r"the step at program.py:12 has used what was there, .* cleared at program.py:9 before the next step"
+    assert re.search(place, found.parts[-1].text)
+
+
+@on_both_engines
+@pytest.mark.parametrize("clear", ["pass", "opt_d.zero_grad() if step == 1 else None"])
+def test_a_sum_that_a_step_uses_even_once_needs_one(clear, engine, tmp_path):
+    text = ADVERSARIES.replace("opt_d.zero_grad()", clear)
+    (found,) = answers(recorded_text(text, tmp_path, engine), "D.weight.grad")
+    assert "zero_grad() before each backward" in found.fix

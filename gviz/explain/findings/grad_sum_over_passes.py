@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from gviz.events import BackwardFinished, GradAccumulated, GradFlowed, GradSet
+from gviz.events import BackwardFinished, GradAccumulated, GradFlowed, GradSet, OptimizerStepped
 from gviz.explain.backward_passes import call_of_pass, pass_started, roots_of_pass, start_of_pass
 from gviz.explain.display_names import label, label_at
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.nan_origin import suspected_source
 from gviz.explain.findings.optimizer_step import unused_gradient
 from gviz.explain.grad_history import (
+    CLEARED,
     Accumulation,
     GradWrite,
     accumulation,
@@ -98,6 +99,8 @@ def grad_sum(question: Question) -> Finding | None:
         text_of_losses = f"passes of {len(names)} losses add up in it: {', '.join(names[:-1])} and {names[-1]}"
         parts = (Finding("losses", text_of_losses, output.grad_seq, node), *parts)
         clear = f"detach() what {names[-2]} must not reach, or {_CLEAR}"
+    if adds and before is not None and (cleared := _clearing_of_used(timeline, node, output.grad_seq, before.event)):
+        parts, clear = (*parts, cleared), ""
     fix = clear if adds and (unused is None or reached) else unused.fix if unused is not None else ""
     return Finding("gradient", text, output.grad_seq, node, parts, fix, at)
 
@@ -128,6 +131,37 @@ def _earlier_passes(
 def _was_cleared(timeline: Timeline, seq: int) -> bool:
     """Return whether the program itself wrote what was in a ``.grad``, by event `seq`."""
     return bool(seq) and isinstance(timeline.event(seq), GradSet)
+
+
+def _clearing_of_used(timeline: Timeline, node: int, seq: int, before: int) -> Finding | None:
+    """Return how such a sum is always cleared before a step can use it, after a step has used its first part.
+
+    So it is for the discriminator of a GAN: the loss of the generator brings a gradient to it, too, which is cleared
+    with the rest before its own next pass.
+    """
+    steps = [n for n, step in timeline.select((OptimizerStepped,)) if node in step.parameters]
+    used = next((n for n in steps if before < n < seq), 0)
+    latest = timeline.event(seq)
+    if not used or not isinstance(latest, GradAccumulated):
+        return None
+    call = call_of_pass(timeline, latest.pass_nr)
+    clearing, is_sum = 0, False
+    for n in sorted({*timeline.events_of(node), *steps}):
+        match timeline.event(n):
+            case GradAccumulated(value=value, pass_nr=pass_nr) if value is not None:
+                is_sum |= call_of_pass(timeline, pass_nr) == call
+            case GradSet(how=how) if how in CLEARED:
+                clearing, is_sum = (n if is_sum else clearing), False
+            case GradSet():
+                return None
+            case OptimizerStepped() if is_sum:
+                return None
+    setter, step = timeline.event(clearing) if clearing else None, timeline.event(used)
+    if not isinstance(setter, GradSet) or not isinstance(step, OptimizerStepped):
+        return None
+    places = [at_text(timeline.stack(one.stack)) for one in (step, setter)]
+    text = f"the step{places[0]} has used what was there, and the sum is always cleared{places[1]} before the next step"
+    return Finding("cleared", text, clearing, node)
 
 
 def _losses_added(timeline: Timeline, node: int, seq: int) -> list[str]:
