@@ -35,6 +35,13 @@ APART = {
         batch=f"xb = x[torch.randperm(40)[:8]]\nyb = y[torch.randperm(40)[:8]]  #!\n{OF_BATCH}"),
     "drawn with replacement": program(
         batch=f"xb = x[torch.randint(0, 40, (8,))]\nyb = y[torch.randint(0, 40, (8,))]  #!\n{OF_BATCH}"),
+    "batches of a shuffled order": program(
+        "x = x[torch.randperm(40)]\ny = y[torch.randperm(40)]  #!", f"xb, yb = x[8:16], y[8:16]\n{OF_BATCH}"),
+    "more rows than are kept": program(
+        "x, y = x.repeat(250, 1), y.repeat(250)\nx = x[torch.randperm(10_000)]\ny = y[torch.randperm(10_000)]  #!"),
+    "a generator of the program": program(
+        "g = torch.Generator().manual_seed(1)\nx = x[torch.randperm(40, generator=g)]\n"
+        "y = y[torch.randperm(40, generator=g)]  #!"),
     "an error of pairs": program(
         batch="i, j = torch.randperm(40), torch.randperm(40)\nout = net(x.index_select(0, i))[:, 0]\n"
               "want = y[j].float()  #!\nloss = ((out - want) ** 2).mean()"),
@@ -48,6 +55,8 @@ TOGETHER = {
     "mixtures": program(
         batch="i = torch.randperm(40)\nmixed = 0.7 * x + 0.3 * x[i]\nout = net(mixed)\n"
               "loss = 0.7 * F.cross_entropy(out, y) + 0.3 * F.cross_entropy(out, y[i])"),
+    "one order, then slices": program(
+        "order = torch.randperm(40)\nx, y = x[order], y[order]", f"xb, yb = x[8:16], y[8:16]\n{OF_BATCH}"),
     "random labels": program("y = y[torch.randperm(40)]"),
     "moments of batches that are not paired": program(
         batch="a, b = net(x[torch.randperm(40)[:8]]), (x + 0)[torch.randperm(40)[:8]][:, :2]\n"
@@ -81,6 +90,22 @@ def test_samples_that_keep_their_targets_are_no_finding(name, engine, checks):
 def test_two_draws_that_seeds_make_equal_are_no_finding(engine, checks):
     text = program("torch.manual_seed(1)\nx = x[torch.randperm(40)]\ntorch.manual_seed(1)\ny = y[torch.randperm(40)]")
     assert [each for each in checks.of_text(text, engine).found if each.finding.kind == "other-samples"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "once",
+    [
+        "torch.manual_seed(1)\nx = x[torch.randperm(10_000)]\ntorch.manual_seed(1)\ny = y[torch.randperm(10_000)]",
+        "def mixed(a):\n    torch.manual_seed(1)\n    return a[torch.randperm(10_000)]\nx = mixed(x)\ny = mixed(y)",
+        "g, h = torch.Generator().manual_seed(1), torch.Generator().manual_seed(1)\n"
+        "x = x[torch.randperm(10_000, generator=g)]\ny = y[torch.randperm(10_000, generator=h)]",
+    ],
+)
+def test_two_draws_that_seeds_may_make_equal_are_a_question(once, engine, checks):
+    text = program(f"x, y = x.repeat(250, 1), y.repeat(250)\n{once}")
+    levels = [one.level for one in checks.of_text(text, engine).found if one.finding.kind == "other-samples"]
+    assert levels == ["note"]
 
 
 IN_NUMPY = """

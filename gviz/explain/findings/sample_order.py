@@ -34,6 +34,7 @@ from gviz.explain.program_text import (
     called_name,
     frame_of,
     function_of,
+    keyword_text,
     names_set,
     program_text,
 )
@@ -52,7 +53,19 @@ _MOST = 2_000
 
 def other_samples(survey: Survey) -> Iterator[Finding | None]:
     """Yield losses whose target and prediction were selected by different draws, and shuffles of one of a pair."""
-    yield from _shuffled_alone(survey)
+    reported = set[tuple[str, int]]()
+    for finding in _in_other_orders(survey):
+        yield finding
+        if finding is not None:
+            places = (finding.at, *(part.at for part in finding.parts))
+            reported |= {(at.path, at.line) for at in places if at is not None}
+    for finding in _shuffled_alone(survey):
+        at = finding.at if finding is not None else None
+        yield finding if at is None or (at.path, at.line) not in reported else None
+
+
+def _in_other_orders(survey: Survey) -> Iterator[Finding | None]:
+    """Yield losses whose target and prediction were selected by different draws."""
     draws = _draws_of_selections(survey)
     if len({*draws.values()}) < 2:
         return
@@ -72,14 +85,32 @@ def other_samples(survey: Survey) -> Iterator[Finding | None]:
         if not orders or not prediction or orders & {draws[one] for one in prediction}:
             continue
         rows = [[survey.nodes[one] for one in each] for each in (prediction, target)]
-        count = rows[0][0].shape[:1]
-        if targets[0].shape[:1] != count or tracked[0].shape[:1] != count:
+        count = _rows_used(survey, tracked[0], rows[0][0])
+        if not count or _rows_used(survey, targets[0], rows[1][0]) != count:
             continue  # a moment of the samples, and not the samples
-        if numbers_without_shape(_index_of(survey, rows[0][0])) == numbers_without_shape(_index_of(survey, rows[1][0])):
+        if _are_one_order(*(_index_of(survey, each[0]) for each in rows)):
             continue  # two draws that are equal, by their seeds
         sources = [next(survey.sources(each[0])) for each in rows]
         if sources[0].shape[:1] == sources[1].shape[:1] and sources[0].node != sources[1].node:
             yield _finding(survey, record, rows[0][0], rows[1][0])
+
+
+def _rows_used(survey: Survey, record: NodeRecord, selection: NodeRecord) -> int:
+    """Return how many rows of a selection a tensor is made from, all of them or those of a batch; 0 if unknown."""
+    if not record.shape or not selection.shape:
+        return 0
+    if record.shape[0] == selection.shape[0]:
+        return record.shape[0]
+    before = {record.node, *islice(ancestors(survey.timeline, record.node), _MOST)}
+    slices = (survey.nodes[node] for node in survey.timeline.nodes.users(selection.node) if node in before)
+    sizes = [one.shape[0] for one in slices if one.shape[1:] == selection.shape[1:] and one.shape]
+    return record.shape[0] if record.shape[0] in sizes else 0
+
+
+def _are_one_order(one: Value | None, other: Value | None) -> bool:
+    """Return whether two draws are known to have equal numbers. All orders of n rows have the same statistics."""
+    has_numbers = one is not None and (one.data is not None or one.blob is not None)
+    return has_numbers and numbers_without_shape(one) == numbers_without_shape(other)
 
 
 def _index_of(survey: Survey, selection: NodeRecord) -> Value | None:
@@ -118,9 +149,22 @@ def _finding(survey: Survey, loss: NodeRecord, rows: NodeRecord, target: NodeRec
     )
     part = Finding("drawn", by, orders[1].seq, orders[1].node, at=survey.at(rows))
     fix = "one draw for both: order = torch.randperm(n); x, y = x[order], y[order]"
-    seeds = [*called_lines(timeline, survey.at(target), "manual_seed", "seed")]
     at = survey.at(target)
-    return Finding("other-samples", text, loss.seq, target.node, (part,), fix, at, suspected=len(seeds) > 1)
+    suspected = _may_be_seeded(timeline, *orders)
+    return Finding("other-samples", text, loss.seq, target.node, (part,), fix, at, suspected=suspected)
+
+
+def _may_be_seeded(timeline: Timeline, one: NodeRecord, other: NodeRecord) -> bool:
+    """Return whether a seed may be set between two draws, so that they are equal."""
+    (at, *callers), (other_at, *other_callers) = (timeline.stack(each.created.stack) for each in (one, other))
+    seeds = [*called_lines(timeline, at, "manual_seed", "seed", "set_state", "set_rng_state")]
+    generators = {keyword_text(timeline, draw, name, "generator") for draw in (at, other_at) for name in _DRAWS}
+    if len(generators - {""}) > 1 or (at.path, at.function) != (other_at.path, other_at.function):
+        return len(seeds) > 1
+    if callers != other_callers or at == other_at:  # one function or loop that draws twice, and may seed each time
+        return bool(seeds)
+    first, last = sorted((at.line, other_at.line))
+    return any(first <= seed.line <= last for seed in seeds)
 
 
 def _shuffled_alone(survey: Survey) -> Iterator[Finding | None]:
