@@ -179,3 +179,23 @@ def test_two_factors_of_zeros_are_one_finding_with_both_lines(name, engine, chec
 def test_one_factor_of_zeros_begins(name, starts, engine, checks):
     text, _ = product(name, *starts)
     assert [str(one) for one in checks.of_text(text, engine).found if one.level != "note"] == []
+
+
+OVERLAP = """
+import torch
+torch.manual_seed(0)
+near = torch.rand(6, 1, requires_grad=True)
+far = torch.rand(6, 1) + 10
+both = (near + 1 - far).clamp(min=0)  # cause
+share = both / (near + far - both)
+loss = (1 - share).mean()
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_quotient_of_zeros_is_followed_to_what_made_them_zero(engine, checks):
+    found = {one.finding.kind: one.finding for one in checks.of_text(OVERLAP, engine).found}
+    at = found["masked"].at
+    assert OVERLAP.splitlines()[at.line - 1].endswith("# cause")
+    assert "clamp is zero everywhere" in found["masked"].text

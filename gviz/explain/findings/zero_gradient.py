@@ -729,9 +729,10 @@ def _is_for_attention(timeline: Timeline, mask: NodeInfo) -> bool:
 
 
 def _zero_operand(timeline: Timeline, info: NodeInfo, slot: int) -> NodeInfo | None:
-    """Return the other input of a product, if that is zero everywhere."""
+    """Return the other input of a product, or the dividend of a divisor, if that is zero everywhere."""
+    op = info.op.base_name
     for operand in computation(timeline, info.node).operands:
-        if operand.slot == slot or not operand.node or info.op.base_name not in PRODUCTS:
+        if operand.slot == slot or not operand.node or not (op in PRODUCTS or (op == "div" and operand.slot == 0)):
             continue
         if _holds_zeros(timeline, operand):
             return timeline.info(operand.node)
