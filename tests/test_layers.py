@@ -129,7 +129,8 @@ INSIDE = {
         outgoing_gradients pass_contributions findings.budget_alarms findings.nan_arithmetic findings.nan_remedies
         findings.intended_infinities findings.diverging_training findings.nan_origin
         findings.custom_backward_returns findings.checkpoint findings.error findings.shape_and_dtype_mismatch
-        findings.update_of_loop_variable findings.module_flag findings.constant_condition findings.recurrent_output
+        findings.update_of_loop_variable findings.module_flag
+        findings.backward_of_module findings.state_of_one_step findings.constant_condition findings.recurrent_output
         findings.dropped_result findings.no_gradient findings.copied_model findings.optimizer_step
         findings.adversarial_gradients findings.gradient_clearing findings.opposed_passes
         findings.gradient_clipping findings.loss_scale findings.gradient_accumulation findings.learning_rate

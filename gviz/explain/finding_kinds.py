@@ -15,6 +15,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.findings import (
     aliased_state,
     attached_target,
+    backward_of_module,
     batch_sum,
     broadcast,
     budget_alarms,
@@ -86,6 +87,7 @@ from gviz.explain.findings import (
     softmax,
     squashed_twice,
     stagnation,
+    state_of_one_step,
     summed_loss,
     target_in_input,
     target_range,
@@ -514,6 +516,18 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "a condition around the initialization or freezing of parameters that a lone text makes always true",
         find=constant_condition.lone_text_conditions,
+    ),
+    Kind(
+        "module-backward",
+        "warning",
+        "a method `backward` of a module, which autograd never calls",
+        find=backward_of_module.backwards_of_modules,
+    ),
+    Kind(
+        "state-made-anew",
+        "warning",
+        "a momentum or average that is made anew in each step, so that it carries nothing over",
+        find=state_of_one_step.states_of_one_step,
     ),
     Kind(
         "module-flag",

@@ -1,0 +1,63 @@
+"""A module that defines `backward`, which autograd never calls: only an ``autograd.Function`` has a rule of its own.
+
+Idea. ``class Reverse(nn.Module)`` with ``forward(self, x)`` and ``backward(self, grad)`` runs without an error. Its
+forward is an ordinary method whose operations have their own rules, and the backward is never called. The recording
+shows that the module was called, and the text that its class has such a method.
+
+Example. A gradient reversal written so passes the gradient on as it is: the features are trained for the domain
+classifier instead of against it.
+
+Limits. A program that calls such methods itself, as a network by hand does, is left out: any call of ``x.backward(g)``
+with an argument that did not start a pass.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gviz.events import ScopeEntered
+from gviz.explain.display_names import titled
+from gviz.explain.finding import Finding
+from gviz.explain.program_text import ProgramText, called_name, classes_named, methods_of
+from gviz.explain.source_frames import own_frame
+from gviz.explain.survey import Survey
+from gviz.source.call_stack import Frame
+from gviz.values.plain_text import shown
+
+
+def backwards_of_modules(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the methods `backward` of the modules that were called: each class once."""
+    timeline = survey.timeline
+    first: dict[str, tuple[int, ScopeEntered]] = {}
+    for seq, event in survey.select(ScopeEntered):
+        first.setdefault(event.kind, (seq, event))
+    for kind, (seq, event) in first.items():
+        yield None
+        for text, owner in classes_named(timeline, kind):
+            methods = methods_of(owner)
+            method = methods.get("backward")
+            if method is None or "forward" not in methods or not _takes_gradient(method):
+                continue
+            if _is_called(survey, text):
+                continue
+            title = titled("autograd never calls {}.backward: it is a method of a module", shown(kind))
+            called = f"{shown(event.name or kind)} was called, and its gradient is that of the operations in forward"
+            at = Frame(text.path, f"{kind}.backward", method.lineno, method.lineno, -1, -1)
+            fix = "a torch.autograd.Function with static forward(ctx, x) and backward(ctx, grad); call its apply(x)"
+            yield Finding("module-backward", title, seq, 0, (Finding("used", called, seq),), fix, at)
+
+
+def _takes_gradient(method: ast.FunctionDef) -> bool:
+    """Return whether a method has `self` and at least one parameter more, as a rule for a gradient has."""
+    args = method.args
+    is_static = any(isinstance(one, ast.Name) and one.id == "staticmethod" for one in method.decorator_list)
+    return not is_static and len(args.posonlyargs) + len(args.args) > 1
+
+
+def _is_called(survey: Survey, text: ProgramText) -> bool:
+    """Return whether a program calls a `backward` with an argument elsewhere than where a pass has begun."""
+    frames = (own_frame(survey.timeline.stack(event.stack)) for _, event in survey.passes)
+    passes = {at.line for at in frames if at is not None and at.path == text.path}
+    calls = (part for one in text.statements for part in one.parts(ast.Call) if part.args)
+    return any(called_name(call) == "backward" and call.lineno not in passes for call in calls)
