@@ -404,3 +404,35 @@ for i in range(3):
 """
     (one,) = [each for each in checks.of_text(text, engine).found if each.level == "error"]
     assert "carried over" in one.finding.text
+
+
+CARRIED_THROUGH_A_MODEL = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.head = nn.GRUCell(2, 3), nn.Linear(3, 1)
+    def forward(self, x, state):
+        state = self.cell(x, state)
+        return self.head(state), state
+net = Net()
+def train(steps):
+    state = torch.zeros(4, 3)
+    for step in range(steps):
+        out, state = net(torch.ones(4, 2), state)
+        out.mean().backward()
+train(3)
+"""
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_state_is_detached_in_the_loop_that_carries_it_and_not_in_the_model(engine, checks):
+    text = CARRIED_THROUGH_A_MODEL
+    (one,) = [each for each in checks.of_text(text, engine).found if each.finding.kind == "carried-state"]
+    line = text.splitlines()[one.finding.at.line - 1]
+    assert line.strip() == "out, state = net(torch.ones(4, 2), state)"
+    mended = one.finding.edit.applied(text)
+    assert "        state = state.detach()\n        out, state = net" in mended
+    assert checks.of_text(mended, engine).errors == []

@@ -33,6 +33,7 @@ from gviz.explain.program_text import (
     called_name,
     frame_of,
     function_of,
+    has_parameter,
     line_text,
     names_read,
     names_set,
@@ -111,7 +112,8 @@ def _carried(failure: Failure, released: Finding, user: int, old: int) -> Findin
     crossed = f"the edge that crosses: {label_at(timeline, user)} uses {label_at(timeline, old)}"
     edge = Finding("crossing", crossed, used.born, user, at=innermost(used))
     name = symbol(timeline, old)
-    fix, edit, at = _where_to_detach(name, source, used, first), None, innermost(used) or innermost(source)
+    edit, at = None, _where_carried(timeline, used, name) or innermost(source)
+    fix = _where_to_detach(name, source, used, first, at)
     is_update = used.op.name.endswith("_") and used.op.base_name in _UPDATING
     if first is None and not is_update and (kept := _kept_its_graph(failure, used, source)) is not None:
         part, fix, edit = kept
@@ -123,9 +125,22 @@ def _carried(failure: Failure, released: Finding, user: int, old: int) -> Findin
             fix = f"make {name} anew for the second backward(); or {_KEEP_IN.format(_call(timeline, released.event))}"
             return Finding(kind, text, failure.seq, old, (edge, released), fix, at)
         edit = wrapped(timeline, at, name, ".detach()") if name.isidentifier() else None
-    elif name.isidentifier() and not used.op.name.endswith("_") and _reads(timeline, innermost(used), name):
-        edit = before(timeline, innermost(used), f"{name} = {name}.detach()")
+    elif name.isidentifier() and not used.op.name.endswith("_") and _reads(timeline, at, name):
+        edit = before(timeline, at, f"{name} = {name}.detach()")
     return Finding(kind, text, failure.seq, old, (edge, released), fix, at, edit=edit)
+
+
+def _where_carried(timeline: Timeline, used: NodeInfo, name: str) -> Frame | None:
+    """Return the line that takes a carried result out of its variable: the line of the loop, not that of the model.
+
+    ``out, state = model(x, state)`` carries `state`; in `forward` it is a parameter, which begins anew in each call.
+    """
+    at = innermost(used)
+    for caller in own_frames(used.frames)[1:]:
+        if not has_parameter(timeline, at, name) or not _reads(timeline, caller, name):
+            break
+        at = caller
+    return at
 
 
 def _is_sibling(failure: Failure, first: BackwardStarted, old: int) -> bool:
@@ -322,17 +337,17 @@ _CACHE_IMPORT = re.compile(r"^\s*from torch\.nn\.utils\.parametrize import .*\bc
 _SHORT_CACHE = "enter cached() in each step, around the forward only: it keeps the weight, and its graph, to its end"
 
 
-def _where_to_detach(name: str, source: NodeInfo, used: NodeInfo, first: NodeInfo | None) -> str:
+def _where_to_detach(name: str, source: NodeInfo, used: NodeInfo, first: NodeInfo | None, at: Frame | None) -> str:
     if used.op.name.endswith("_") and used.op.base_name in _UPDATING:
         return f"with torch.no_grad(): around what is written in place{at_text(used.frames)}, if that is only an update"
     known = name.isidentifier()
     if first is None:
         whole = _of_elements(name).removeprefix(": ")
         what = f"{name} = {name}.detach()" if known else whole or "detach() what is carried over"
-        return f"{what} before it is used{at_text(used.frames)}"
+        return f"{what} before it is used{at_text((at,) if at is not None else ())}"
     what = f"{name}.detach()" if known else "detach() it"
-    at = at_text(_own_frames(first, source))
-    return f"{what}{at}, if the first backward() need not go behind it; else retain_graph=True there"
+    where = at_text(_own_frames(first, source))
+    return f"{what}{where}, if the first backward() need not go behind it; else retain_graph=True there"
 
 
 def _other_use(timeline: Timeline, used: NodeInfo, old: int) -> NodeInfo | None:
