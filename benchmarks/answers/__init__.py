@@ -198,6 +198,7 @@ def _apart(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _answer(pipe: Any, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    sys.argv = ["program.py"]  # a program may read its arguments
     pipe.send(json.dumps(function(*arguments)))
     pipe.close()
 

@@ -61,11 +61,11 @@ def recorded_text(text, folder, engine="builtin"):
     main.__file__ = str(path)
     trace = folder / f"{engine}.gviz"
     trace.unlink(missing_ok=True)
-    before = sys.modules["__main__"]
+    before, arguments = sys.modules["__main__"], sys.argv
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.showwarning = lambda *_, **__: None  # they are recorded, and not printed
-        sys.modules["__main__"] = main
+        sys.modules["__main__"], sys.argv = main, [str(path)]
         try:
             with (
                 suppress(RuntimeError, TypeError, AttributeError, ValueError, IndexError, ImportError, AssertionError),
@@ -74,7 +74,7 @@ def recorded_text(text, folder, engine="builtin"):
             ):
                 exec(compile(text, str(path), "exec"), main.__dict__)
         finally:
-            sys.modules["__main__"] = before
+            sys.modules["__main__"], sys.argv = before, arguments
             _reset_modes()
         return load(trace)
 
