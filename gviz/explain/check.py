@@ -287,8 +287,24 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
         finding = why(timeline, timeline.at(last[node][0]), node, "grad")
         is_of_several = (finding.text, finding.event) in seen  # it is the same for each of them
         seen.add((finding.text, finding.event))
+        if finding.kind == "masked" and (share := _share_of_data(survey, finding, node)):
+            if share > 0.5:
+                continue
+            finding = replace(finding, suspected=True)
         if not is_of_several and (finding.kind != "cancelled" or not _is_offset(survey, node, last)):
             yield finding
+
+
+def _share_of_data(survey: Survey, finding: Finding, node: int) -> float:
+    """Return in which part of the passes a gradient was not zero that data make zero, such as equal rewards of a group.
+
+    It is 0 if another cause makes it zero, or if it was zero from the first pass on.
+    """
+    factor = survey.nodes.get(finding.node)
+    if factor is None or factor.created.requires_grad or factor.created.kind != "op":
+        return 0.0
+    parts = [event.part for _, event in survey.accumulated if event.node == node]
+    return 0.0 if is_zero(parts[0]) else sum(not is_zero(part) for part in parts) / len(parts)
 
 
 def _is_offset(survey: Survey, node: int, last: dict[int, tuple[int, GradAccumulated]]) -> bool:

@@ -210,3 +210,52 @@ def test_a_gradient_that_grows_with_the_numbers_of_a_leaf_explodes(engine, check
     text = "import torch\nw = torch.tensor([30.0, 40.0], requires_grad=True)\nh = w\n"
     text += "for i in range(7):\n    h = h * w\nh.sum().backward()\n"
     assert "exploding" in {one.finding.kind for one in checks.of_text(text, engine).found}
+
+
+MASS = """import torch
+log_mass = torch.tensor(93.0, dtype=torch.float64, requires_grad=True)
+r = torch.linspace(1e19, 5e20, 50, dtype=torch.float64)
+v = torch.sqrt(6.674e-11 * 2e41 / r)
+for i in range(3):
+    log_mass.grad = None
+    (torch.sqrt(6.674e-11 * log_mass.exp() / r) - v).pow(2).mean().backward()
+"""
+OWN_SCALES = """import torch
+from torch import nn
+torch.manual_seed(0)
+x = torch.randn(32, 3)
+trunk, one, two = nn.Linear(3, 8), nn.Linear(8, 1), nn.Linear(8, 1)
+for i in range(3):
+    h = torch.tanh(trunk(x))
+    first = nn.functional.mse_loss(one(h), x[:, :1])
+    second = nn.functional.mse_loss(1e4 * two(h), 1e4 * x[:, 1:2])
+    (first / first.detach() + second / second.detach()).backward()
+"""
+FITTED = """import torch
+t = torch.linspace(0.01, 1.0, 60, dtype=torch.float64)
+noise = torch.randn(60, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+way = 6 * t * (3 + 0.1 * noise)
+rate = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
+for i in range(40):
+    (6 * rate * t - way).pow(2).mean().backward()
+    with torch.no_grad():
+        rate -= 0.04 * rate.grad
+    rate.grad = None
+"""
+
+
+@on_both_engines
+@pytest.mark.parametrize("text", [MASS, OWN_SCALES, FITTED])
+def test_units_scales_and_a_fit_that_fits_are_no_vanishing_and_no_explosion(text, engine, checks):
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    assert {one.finding.kind for one in outcome.found}.isdisjoint({"exploding", "vanishing"})
+
+
+@on_both_engines
+def test_layers_that_are_too_large_explode_with_their_values(engine, checks):
+    text = "import torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
+    text += "net = nn.Sequential(*[nn.Linear(16, 16) for _ in range(9)], nn.Linear(16, 1))\n"
+    text += "with torch.no_grad():\n    for p in net.parameters():\n        p.mul_(30)\n"
+    text += "net(torch.randn(8, 16)).mean().backward()\n"
+    assert "exploding" in {one.finding.kind for one in checks.of_text(text, engine).found}

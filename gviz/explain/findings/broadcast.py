@@ -273,7 +273,8 @@ def _broadcast_finding(survey: Survey, record: NodeRecord, pair: list[NodeRecord
     at = innermost(timeline.info(record.node))
     column = next((nr for nr, source in enumerate(pair) if len(source.shape) == 2), 0)
     edit = operand(timeline, at, column, ".squeeze(-1)")
-    return Finding("broadcast", text, record.seq, record.node, parts, fix, at, edit=edit)
+    suspected = all(source.created.requires_grad for source in pair)  # all pairs of two predictions, as for a ranking
+    return Finding("broadcast", text, record.seq, record.node, parts, fix, at, suspected=suspected, edit=edit)
 
 
 # The same of data, before a loss takes the mean of its product with a trained row

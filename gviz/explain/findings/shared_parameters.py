@@ -11,7 +11,7 @@ from gviz.explain.display_names import label, titled
 from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding
 from gviz.explain.parameter_updates import numbers_without_shape
-from gviz.explain.program_text import ProgramText, assigned_parts, binds_name, names_set, program_text
+from gviz.explain.program_text import ProgramText, assigned_parts, binds_name, called_name, names_set, program_text
 from gviz.explain.source_frames import innermost
 from gviz.explain.survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
@@ -117,18 +117,16 @@ def untied(survey: Survey) -> Iterator[Finding | None]:
     words = {
         next(survey.sources(record)).node for record in survey.ops("embedding") if record.created.inputs[0][0] in added
     }
+    starts = {node: _value_at_start(survey, node) for node in words}
     for record in map(survey.nodes.get, added & survey.optimized if words else ()):
         yield None
-        if record is None or record.created.kind != "parameter" or record.node in words or not _is_varied(record.value):
+        if record is None or record.created.kind != "parameter" or record.node in words:
             continue
-        twin = next(
-            (
-                node
-                for node in words
-                if numbers_without_shape(survey.nodes[node].value) == numbers_without_shape(record.value)
-            ),
-            0,
-        )
+        start = _value_at_start(survey, record.node)
+        if not _is_varied(start):
+            continue
+        numbers = numbers_without_shape(start)
+        twin = next((node for node in words if numbers_without_shape(starts[node]) == numbers), 0)
         same = twin and survey.nodes[twin].shape == record.shape and twin in survey.optimized
         if not same:
             continue
@@ -139,7 +137,30 @@ def untied(survey: Survey) -> Iterator[Finding | None]:
         fix = "tie them again after the copy: output.weight = embedding.weight, before you create the optimizer"
         places = [innermost(timeline.info(node)) for node in (record.node, twin)]
         at = max((one for one in places if one is not None), key=lambda one: one.line, default=None)  # the copy
-        yield Finding("untied", text, record.seq, record.node, (part,), fix, at)
+        suspected = _is_copied_by_line(timeline, at, record.node, twin)
+        yield Finding("untied", text, record.seq, record.node, (part,), fix, at, suspected=suspected)
+
+
+def _is_copied_by_line(timeline: Timeline, at: Frame | None, node: int, twin: int) -> bool:
+    """Return whether the program copies one weight into the other, ``out.weight.copy_(emb.weight)``: it may be meant
+    to begin there.
+    """
+    text = program_text(timeline, at)
+    names = [timeline.info(one).name.split(".")[-2:] for one in (node, twin)]
+    for one in text.statements if text is not None else ():
+        for call in one.parts(ast.Call):
+            if called_name(call) == "copy_" and isinstance(call.func, ast.Attribute) and call.args:
+                places = [ast.unparse(part).removesuffix(".data") for part in (call.func.value, call.args[0])]
+                if all(place.split(".")[-2:] == name for place, name in zip(places, names, strict=True)):
+                    return True
+    return False
+
+
+def _value_at_start(survey: Survey, node: int) -> Value | None:
+    """Return the numbers of a parameter when it is first used in a graph: before that, they may be copied into it."""
+    users = (survey.nodes[user] for user in survey.timeline.nodes.users(node) if user in survey.nodes)
+    first = next((user for user in users if user.created.requires_grad), None)
+    return survey.timeline.memory_value(node, 0, first.seq - 1) if first is not None else survey.nodes[node].value
 
 
 def _is_varied(value: Value | None) -> bool:

@@ -140,6 +140,8 @@ def _too_great(survey: Survey, record: NodeRecord, first: NodeRecord) -> Finding
     if stats is None or not stats.max > _SLACK:  # nan: no element is finite
         return None
     before, loss = survey.unwrapped(first), label(survey.timeline, record.node)
+    if _are_weighted_logarithms(survey, before):
+        return None
     names = loss, label(survey.timeline, before.node)
     if before.op in _PROBABILITIES:
         text = titled("{} takes log-probabilities, but {} has probabilities", *names)
@@ -151,6 +153,16 @@ def _too_great(survey: Survey, record: NodeRecord, first: NodeRecord) -> Finding
     part = Finding("operand", most, first.seq, first.node, at=innermost(survey.timeline.info(before.node)))
     finding = _log_probability_finding(survey, record, text, part, fix)
     return replace(finding, edit=renamed_call(survey.timeline, survey.at(before), "softmax", "log_softmax"))
+
+
+def _are_weighted_logarithms(survey: Survey, product: NodeRecord) -> bool:
+    """Return whether log-probabilities are multiplied by one weight for each row: an advantage may be negative."""
+    for source in survey.sources(product) if product.op == "mul" else ():
+        others = [one for one in survey.sources(product) if one is not source]
+        of_rows = all(one.shape[-1:] == (1,) and not one.created.requires_grad for one in others)
+        if of_rows and survey.unwrapped(source).op == "log_softmax":
+            return True
+    return False
 
 
 def _instead(record: NodeRecord, loss: str) -> str:

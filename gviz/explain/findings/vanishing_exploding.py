@@ -126,6 +126,20 @@ def is_cancelled(path: list[Waypoint]) -> bool:
     return len(path) > 2 and path[-2].size < CANCELLED * path[-3].size
 
 
+def _is_added_up(timeline: Timeline, path: list[Waypoint]) -> bool:
+    """Return whether nearly all of a gradient cancels where it is added up for one number, as of a fit that fits."""
+    sizes = [_size(timeline, step) for step in path]
+    return any(
+        sizes[i + 1] == 1 < sizes[i] and path[i].size < CANCELLED * path[i - 1].size for i in range(1, len(path) - 1)
+    )
+
+
+def _size(timeline: Timeline, step: Waypoint) -> int:
+    """Return the number of elements of a node's first output; 0 if it is unknown."""
+    value = timeline.info(step.node).created.first_value
+    return value.size if value is not None else 0
+
+
 _ADDING = ("addmm", "add", "linear", "convolution", "baddbmm")
 
 
@@ -168,7 +182,7 @@ def vanishing(timeline: Timeline, path: list[Waypoint]) -> Finding | None:
     path = path[_length_of_loss(timeline, path) :]
     largest = path.index(max(path, key=lambda step: step.size))
     lost, least = path[largest:], min(step.size for step in path[: largest + 1])
-    if is_cancelled(path):
+    if is_cancelled(path) or _is_added_up(timeline, path):
         return None
     if lost[-1].size < VANISHED * lost[0].size and lost[-1].size < DIED * least:
         if _in_its_unit(timeline, lost[-1]) >= VANISHED * lost[0].size:
@@ -199,16 +213,49 @@ def _exploding(timeline: Timeline, path: list[Waypoint]) -> Finding | None:
     grown = path[path.index(min(path, key=lambda step: step.size)) :]
     if min(grown[-1].size, _in_its_unit(timeline, grown[-1])) <= EXPLODED * grown[0].size:
         return None
+    if grown[-1].size * _change_of_units(timeline, grown) <= EXPLODED * grown[0].size:
+        return None
     return _finding(timeline, grown, "exploding")
+
+
+# Units. ``mass = logM.exp()`` of 2e41 kg gets a gradient of 1e-30 from an error of some m/s, and `logM` one of 1e11. In
+# relative terms, of a change of each by a part of itself, nothing has grown. An operation that only changes the unit
+# (a factor that is no parameter, an exponential, a loss) counts by its relative factor. A layer does not: where weights
+# are too large, values grow as the gradient does.
+
+_OF_UNITS = frozenset({"exp", "exp2", "expm1", "pow", "square", "log", "log2", "log10", "mul", "div"})
+
+
+def _change_of_units(timeline: Timeline, path: list[Waypoint]) -> float:
+    """Return the ratio of the values behind and before the operations of a path that change the unit."""
+    change = 1.0
+    for step, after in pairwise(path[1:]):
+        op = timeline.info(step.node).op.base_name
+        if op not in OF_LOSSES and not (op in _OF_UNITS and _is_of_one(timeline, step.node)):
+            continue
+        result, operand = _rms(timeline, step), _rms(timeline, after)
+        change *= operand / result if result and operand else 1.0
+    return change
+
+
+def _is_of_one(timeline: Timeline, node: int) -> bool:
+    """Return whether only one input of an operation requires a gradient, such as that of a product with a number."""
+    inputs = [timeline.info(source).created for source, _ in timeline.info(node).created.inputs if source]
+    return sum(created.requires_grad for created in inputs) == 1
+
+
+def _rms(timeline: Timeline, step: Waypoint) -> float:
+    """Return the size of the numbers of a node, at the moment of its gradient; 0 if it is unknown."""
+    state = timeline.at(step.seq).state(step.node)
+    value = state.outputs[0].value if state is not None and state.outputs else None
+    stats = value.statistics() if value is not None else None
+    return stats.rms if stats is not None else 0.0
 
 
 def _in_its_unit(timeline: Timeline, leaf: Waypoint) -> float:
     """Return the norm of a leaf's gradient, if its numbers are far from 1, for a relative change of them."""
-    state = timeline.at(leaf.seq).state(leaf.node)
-    value = state.outputs[0].value if state is not None and state.outputs else None
-    stats = value.statistics() if value is not None else None
-    is_far = stats is not None and (0 < stats.rms < FINE or stats.rms > COARSE)
-    return leaf.size * stats.rms if stats is not None and is_far else leaf.size
+    rms = _rms(timeline, leaf)
+    return leaf.size * rms if 0 < rms < FINE or rms > COARSE else leaf.size
 
 
 def _finding(timeline: Timeline, path: list[Waypoint], kind: str) -> Finding:

@@ -1,0 +1,67 @@
+"""What an expert does on purpose, although it looks like a mistake, and the mistake itself."""
+
+import pytest
+
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+HEAD = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+x = torch.randn(16, 4)
+"""
+PAIRS = """
+net = nn.Linear(4, 1)
+for i in range(3):
+    p, n = net(x), OTHER
+    torch.relu(1 - (p - n)).mean().backward()
+"""
+WEIGHTED = """
+net = nn.Linear(4, 3)
+a = torch.arange(16) % 3
+weight = torch.linspace(-1, 1, 16)[:, None]
+for i in range(3):
+    F.nll_loss(LOGARITHM * weight, a).backward()
+"""
+COPIED = """
+emb, out = nn.Embedding(10, 4), nn.Linear(4, 10, bias=False)
+COPY
+opt = torch.optim.SGD([*emb.parameters(), *out.parameters()], lr=0.1)
+i = torch.arange(10)
+for step in range(3):
+    opt.zero_grad()
+    F.cross_entropy(out(emb(i)), i).backward()
+    opt.step()
+"""
+GROUP = """
+net = nn.Linear(4, 3)
+for step in range(6):
+    net.zero_grad()
+    logs = net(x).log_softmax(1)[:, 0]
+    reward = torch.arange(16.0) if step in STEPS else torch.ones(16)
+    adv = reward - reward.mean()
+    (-logs * adv).mean().backward()
+"""
+CASES = {
+    "all pairs of two scores": ("broadcast", PAIRS.replace("OTHER", "net(-x).squeeze(1)"), "note"),
+    "a column against data": ("broadcast", PAIRS.replace("OTHER", "x[:, 0]"), "warning"),
+    "weighted logarithms": ("no-log-probabilities", WEIGHTED.replace("LOGARITHM", "F.log_softmax(net(x), 1)"), ""),
+    "weighted scores": ("no-log-probabilities", WEIGHTED.replace("LOGARITHM", "net(x)"), "warning"),
+    "a copy at the start": (
+        "untied", COPIED.replace("COPY", "with torch.no_grad():\n    out.weight.copy_(emb.weight)"), "note"),
+    "a copy through data": ("untied", COPIED.replace("COPY", "out.weight.data.copy_(emb.weight.data)"), "note"),
+    "a tie that broke": (
+        "untied", COPIED.replace("COPY", "out.load_state_dict({'weight': emb.weight.detach().clone()})"), "warning"),
+    "equal rewards at the end": ("masked", GROUP.replace("STEPS", "(0, 1, 2, 3)"), ""),
+    "equal rewards mostly": ("masked", GROUP.replace("STEPS", "(0,)"), "note"),
+    "equal rewards always": ("masked", GROUP.replace("STEPS", "()"), "warning"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_meant_is_silent_or_a_question(name, engine, checks):
+    kind, text, level = CASES[name]
+    outcome = checks.of_text(HEAD + text, engine)
+    assert outcome.errors == []
+    assert {one.level for one in outcome.found if one.finding.kind == kind} == ({level} if level else set())
