@@ -130,7 +130,8 @@ INSIDE = {
         findings.intended_infinities findings.diverging_training findings.nan_origin
         findings.custom_backward_returns findings.checkpoint findings.error findings.shape_and_dtype_mismatch
         findings.update_of_loop_variable findings.module_flag findings.constant_condition findings.recurrent_output
-        findings.dropped_result findings.no_gradient findings.copied_model findings.optimizer_step
+        findings.dropped_result findings.no_gradient findings.copied_model findings.unregistered_layers
+        findings.parameters_without_optimizer
         findings.adversarial_gradients findings.gradient_clearing findings.opposed_passes
         findings.gradient_clipping findings.loss_scale findings.gradient_accumulation findings.learning_rate
         findings.grad_sum_over_passes findings.hook_mistakes findings.zero_gradient
@@ -155,6 +156,7 @@ INSIDE = {
         findings.fisher_information findings.custom_backward_rule findings.overwritten_incoming_gradient
         findings.saved_intermediates findings.data_layout findings.second_derivatives
         findings.gradient_penalty findings.unused_argument
+        findings.steps_without_new_gradient findings.optimizer_made_in_loop
         finding_kinds
         why failed_call check question node_facts event_description gradcheck_report whatif""",
     "engine": """

@@ -18,7 +18,8 @@ from gviz.explain.findings import (
     learning_rate,
     nan_remedies,
     no_gradient,
-    optimizer_step,
+    optimizer_made_in_loop,
+    parameters_without_optimizer,
     second_backward,
     zero_gradient,
 )
@@ -162,7 +163,7 @@ IN_LOOPS = [
 @pytest.mark.parametrize(("text", "expected"), IN_LOOPS)
 def test_what_a_loop_makes_anew_moves_before_it(text, expected):
     last = next(number for number, row in enumerate(text.splitlines(), 1) if "opt.step()" in row)
-    made = optimizer_step.assignment_in_loop(Text(text), at(last), "opt", "Adam")
+    made = optimizer_made_in_loop.assignment_in_loop(Text(text), at(last), "opt", "Adam")
     assert (made and (made.edit.applied(text) if made.edit else "")) == expected
 
 
@@ -418,9 +419,9 @@ READS = [
     (program_text.arguments, 1, ["step"], "scaler.step(opt, f(x))\n", ["opt", "f(x)"]),
     (program_text.arguments, 1, ["step"], "scaler.update(opt)\n", []),
     (program_text.arguments, 9, ["step"], "scaler.step(opt)\n", []),
-    (optimizer_step.optimizer_named, 2, [], "opt = torch.optim.SGD(p)\nopt.step()\n", "opt"),
-    (optimizer_step.optimizer_named, 2, [], "opt = torch.nn.Linear(p)\nopt.step()\n", ""),
-    (optimizer_step.optimizer_named, 3, [], "a = optim.SGD(p)\nb = optim.Adam(q)\na.step()\n", ""),
+    (parameters_without_optimizer.optimizer_named, 2, [], "opt = torch.optim.SGD(p)\nopt.step()\n", "opt"),
+    (parameters_without_optimizer.optimizer_named, 2, [], "opt = torch.nn.Linear(p)\nopt.step()\n", ""),
+    (parameters_without_optimizer.optimizer_named, 3, [], "a = optim.SGD(p)\nb = optim.Adam(q)\na.step()\n", ""),
     (program_text.method_self, 3, [], "class A:\n    def f(this, x):\n        return x\n", "this"),
     (program_text.method_self, 2, [], "def f(this, x):\n    return x\n", ""),
     (program_text.method_self, 3, [], "class A:\n    def f():\n        return x\n", ""),

@@ -15,7 +15,7 @@ from gviz.explain.backward_passes import call_of_pass, pass_started, roots_of_pa
 from gviz.explain.display_names import label, label_at
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.nan_origin import suspected_source
-from gviz.explain.findings.optimizer_step import unused_gradient
+from gviz.explain.findings.parameters_without_optimizer import unused_gradient
 from gviz.explain.grad_history import (
     Accumulation,
     GradWrite,

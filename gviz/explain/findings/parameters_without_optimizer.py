@@ -1,37 +1,30 @@
-"""Optimizer steps that use no new gradient, gradients that no step uses, and optimizers that are created again."""
+"""Parameters that get a gradient and that no optimizer updates: it does not have them, or no step ever runs."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from gviz.events import DataSet, GradAccumulated, GradCaptured, GradSet, OptimizerStepped, StorageWritten
+from gviz.events import DataSet, GradAccumulated, GradCaptured, OptimizerStepped, StorageWritten
 from gviz.explain.backward_passes import call_of_pass, pass_started
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import (
-    Edit,
     after,
     in_block,
-    lines_replaced,
     moved,
-    node_replaced,
     parameter_last,
-    places_in,
-    removed,
 )
-from gviz.explain.finding import Finding, Number
+from gviz.explain.finding import Finding
 from gviz.explain.findings.copied_model import copies_with_returned_gradient
 from gviz.explain.findings.no_gradient import PARAMETER_LAST, nameless_leaf, variables_read
-from gviz.explain.parameter_updates import Steps, all_frozen, options_of, step_of, steps_by, why_nothing
+from gviz.explain.findings.unregistered_layers import PlainContainer, container_of, has_optimizer, layers_in_container
+from gviz.explain.parameter_updates import Steps, steps_by
 from gviz.explain.program_text import (
     assignment,
-    called_name,
     frame_of,
     line_text,
-    names_set,
     program_text,
     receiver,
     statement_at,
@@ -44,7 +37,7 @@ from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.values.plain_text import clipped, file_line, shown
+from gviz.values.plain_text import clipped, shown
 from gviz.values.value_text import grad
 
 
@@ -59,7 +52,7 @@ def never_stepped(survey: Survey) -> Iterator[Finding]:
     leaves = dict.fromkeys(event.node for _, event in survey.accumulated if event.node in survey.nodes)
     returned = copies_with_returned_gradient(survey)
     listed: dict[str, list[Finding]] = {}
-    containers: dict[str, _PlainContainer] = {}
+    containers: dict[str, PlainContainer] = {}
     for node in leaves:
         is_data = node in requested_nodes and survey.nodes[node].created.kind != "parameter"
         is_used = is_data or node in survey.optimized or node in returned
@@ -67,40 +60,14 @@ def never_stepped(survey: Survey) -> Iterator[Finding]:
         if finding is None:
             continue
         is_parameter = survey.nodes[node].created.kind == "parameter"
-        container = _container(survey.timeline, survey.timeline.info(node), finding.at)
-        if container is None or not is_parameter or _has_optimizer(survey, container):
+        container = container_of(survey.timeline, survey.timeline.info(node), finding.at)
+        if container is None or not is_parameter or has_optimizer(survey, container):
             yield finding
         else:
             containers[container.text] = container
             listed.setdefault(container.text, []).append(finding)
     for name, findings in listed.items():
-        yield _in_a_list(containers[name], findings)
-
-
-def _has_optimizer(survey: Survey, container: _PlainContainer) -> bool:
-    """Return whether an optimizer has an element of a container, or no parameter of a model at all."""
-    infos = [survey.timeline.info(node) for node in survey.optimized]
-    parameters = [info for info in infos if info.created.kind == "parameter"]
-    known = (_container(survey.timeline, info, innermost(info)) for info in parameters)
-    return not parameters or any(one is not None and one.text == container.text for one in known)
-
-
-def _container(timeline: Timeline, info: NodeInfo, at: Frame | None) -> _PlainContainer | None:
-    """Return the list or dictionary that holds a parameter, or a module that a call made for it, if it has no name."""
-    lines = [at] if info.name else info.frames
-    return next((one for line in lines if (one := _plain_container(timeline, line, info.name)) is not None), None)
-
-
-def _in_a_list(container: _PlainContainer, findings: list[Finding]) -> Finding:
-    """Return one finding about all parameters of layers in a list, which the ``parameters()`` of a model leaves out."""
-    count = len(findings)
-    some = f"its {count} parameters have" if count > 1 else "its parameter has"
-    kind = "dictionary" if container.kind.endswith("Dict") else "list"
-    text = titled(f"{{}} is a plain {kind}: no optimizer updates what is in it", container.text)
-    unseen = Finding("frozen", f"{some} a gradient, but parameters() of the model leaves them out", findings[0].event)
-    fix = f"{container.text} = {container.kind}(...), which registers its elements with the model"
-    parts = (unseen, *findings[0].parts)
-    return replace(findings[0], text=text, parts=parts, fix=fix, at=container.at, suspected=False, edit=container.edit)
+        yield layers_in_container(containers[name], findings)
 
 
 # Unused gradients: of leaves that no optimizer step and no line of the program ever changes
@@ -402,261 +369,8 @@ def _never_updated(timeline: Timeline, info: NodeInfo, added: list[tuple[int, Gr
     return Finding("never-stepped", text, added[0][0], info.node, (), fix, at, suspected=True, edit=edit)
 
 
-# A step that found nothing to do: backward was forgotten, or everything is frozen
-
-_NAMED = re.compile(r"^[ \t]*([A-Za-z_][\w.\[\]]*\.backward)[ \t]*(?:#.*)?$", re.MULTILINE)
-
-
-def empty_step(survey: Survey) -> Iterator[Finding]:
-    """Yield steps that found no gradient because their parameters are frozen, or no backward has ever run."""
-    for seq in steps_by(survey.timeline, survey.end).idle:
-        step = survey.timeline.event(seq)
-        if not isinstance(step, OptimizerStepped) or not step.skipped:
-            continue
-        frozen = all_frozen(survey.timeline.at(seq), step)
-        if frozen or not survey.passes:
-            yield _empty_finding(survey, seq, step, frozen=frozen)
-
-
-def _empty_finding(survey: Survey, seq: int, step: OptimizerStepped, *, frozen: bool) -> Finding:
-    timeline = survey.timeline
-    frames = timeline.stack(step.stack)
-    text = "this step updates nothing: "
-    if frozen:
-        text += why_nothing(timeline.at(seq), step)
-        then = "no optimizer for the rest" if survey.passes else "backward() before the step"
-        fix = f"requires_grad_(True) on what is to learn, and {then}"
-    else:
-        text += "no backward pass has run"
-        fix = _not_called(timeline, frames) or "call backward() on the loss before it"
-    first = step.skipped[0]
-    has = f"it has {label(timeline, first)}" + (f" and {len(step.skipped) - 1} more" * (len(step.skipped) > 1))
-    parts = (Finding("beside", has, timeline.nodes.born(first), first, at=innermost(timeline.info(first))),)
-    at, suspected = frames[0] if frames else None, bool(survey.passes)
-    return Finding("empty-step", text, seq, first, parts, fix, at, suspected=suspected)
-
-
-def _not_called(timeline: Timeline, frames: Sequence[Frame]) -> str:
-    """Return the fix if the file of the step has a line that names ``backward`` without calling it."""
-    text = (timeline.source(frames[0].path) if frames else None) or ""
-    named = _NAMED.search(text)
-    if named is None:
-        return ""
-    place = file_line(frames[0].path, text.count("\n", 0, named.start()) + 1)
-    return f"{shown(named[1])}() at {place}, which names it and does not call it"
-
-
 _ROOM = 40
 """Characters for a gradient in the finding."""
-
-
-# Two steps with one gradient: backward has brought nothing new in between
-#
-# Steps within a step are those of an optimizer that wraps another, and a closure may step by itself: only steps that
-# follow each other count. A gradient that the program has set by itself since is a new one.
-
-
-def repeated_step(survey: Survey) -> Iterator[Finding | None]:
-    """Yield calls of ``step()`` that use only gradients that an earlier step has used already."""
-    timeline = survey.timeline
-    used: dict[int, int] = {}
-    first: dict[int, tuple[int, int]] = {}
-    counts: defaultdict[int, int] = defaultdict(int)
-    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
-        yield None
-        match event:
-            case GradAccumulated(node=node):
-                used[node] = 0
-            case GradSet(node=node):
-                used.pop(node, None)
-            case OptimizerStepped(parameters=parameters, raised="", stack=stack) if parameters:
-                before = {used.get(node, 0) for node in parameters}
-                is_own = 0 not in before and not any(_is_nested_step(timeline, seq, other) for other in before)
-                if is_own and not _is_written_back(survey, parameters[0], max(before), seq):
-                    first.setdefault(stack, (seq, max(before)))
-                    counts[stack] += 1
-                used |= {node: seq for node in parameters if node in used}
-    for stack, (seq, earlier) in first.items():
-        yield _repeated_finding(survey, seq, earlier, counts[stack])
-
-
-def _is_written_back(survey: Survey, parameter: int, earlier: int, seq: int) -> bool:
-    """Return whether the program wrote to a parameter between two steps, as a search that tries another length does."""
-    record = survey.nodes.get(parameter)
-    storages = {output.storage for output in record.created.outputs} if record is not None else set()
-    timeline = survey.timeline
-    started = next((step.said for step in timeline.contexts.steps_at(seq)), seq)
-    return any(
-        (isinstance(event, StorageWritten) and event.storage in storages)
-        or (isinstance(event, DataSet) and event.node == parameter)
-        for n, event in timeline.select((StorageWritten, DataSet), earlier + 1, started)
-        if step_of(timeline, parameter, n) is None
-    )
-
-
-def _is_nested_step(timeline: Timeline, seq: int, earlier: int) -> bool:
-    """Return whether the step that event `seq` ends began before event `earlier`, the end of another."""
-    return any(step.said < earlier for step in timeline.contexts.steps_at(seq))
-
-
-def _repeated_finding(survey: Survey, seq: int, earlier: int, count: int) -> Finding:
-    timeline = survey.timeline
-    step, before = timeline.event(seq), timeline.event(earlier)
-    assert isinstance(step, OptimizerStepped)
-    assert isinstance(before, OptimizerStepped)
-    node = step.parameters[0]
-    at, first = (next(iter(timeline.stack(event.stack)), None) for event in (step, before))
-    often = f", {count} times" if count > 1 else ""
-    text = f"this step uses gradients that an earlier step has used{often}"
-    since = f"no backward has run since the step{at_text(timeline.stack(before.stack))} used the .grad of"
-    part = Finding("used", f"{since} {label(timeline, node)}", earlier, node)
-    same = at is not None and first is not None and (at.path, at.line) == (first.path, first.line)
-    fix = "one step() after each backward()"
-    edit = None if same or step.kind != before.kind else removed(timeline, at)
-    numbers = (Number("repeated steps", count),)
-    return Finding("repeated-step", text, seq, node, (part,), fix, at, numbers, suspected=count < 2, edit=edit)
-
-
-# An optimizer that the loop makes anew: what it keeps from step to step is lost
-
-
-def new_optimizer(survey: Survey) -> Iterator[Finding | None]:
-    """Yield optimizers that keep averages and that the loop of their step makes anew, for the same parameters."""
-    timeline = survey.timeline
-    steps: defaultdict[int, list[tuple[int, OptimizerStepped]]] = defaultdict(list)
-    for seq, event in survey.select(OptimizerStepped):
-        yield None
-        if event.parameters and not event.raised:
-            steps[event.stack].append((seq, event))
-    for stack, each in steps.items():
-        (seq, first), at = each[0], next(iter(timeline.stack(stack)), None)
-        if len(each) < _PASSES or len({event.parameters for _, event in each}) > 1 or not _keeps(timeline, seq, first):
-            continue
-        construction = assignment_in_loop(timeline, at, receiver(timeline, at, "step"), first.kind)
-        if construction is None:
-            continue
-        text = f"the loop makes a new {shown(first.kind)} before each of {len(each)} steps"
-        lost = f"each step{at_text(timeline.stack(stack))} starts without the running averages of earlier steps"
-        part = Finding("used", lost, seq, first.parameters[0])
-        fix = "make the optimizer once, before the loop"
-        numbers = (Number("steps", len(each)),)
-        yield Finding("new-optimizer", text, seq, 0, (part,), fix, construction.at, numbers, edit=construction.edit)
-
-
-def _keeps(timeline: Timeline, seq: int, step: OptimizerStepped) -> bool:
-    """Return whether an optimizer keeps anything from step to step: SGD does so with momentum only."""
-    return step.kind != "SGD" or bool(options_of(timeline, step.parameters[0], seq).get("momentum"))
-
-
-# What the text of the program says
-
-
-@dataclass(frozen=True, slots=True)
-class _RepeatedStatement:
-    """A statement that every iteration of a loop repeats: its line, and the edit that moves it before the loop."""
-
-    at: Frame
-    edit: Edit | None
-
-
-def assignment_in_loop(timeline: Timeline, at: Frame | None, name: str, function: str) -> _RepeatedStatement | None:
-    """Return the statement that assigns a call of a function to a name, in the innermost loop around a frame.
-
-    A statement in a branch of the loop may run now and then only, and does not count. Neither does a call that reads
-    what the loop assigns, since each iteration may need a call of its own.
-    """
-    source = statement_at(timeline, at)
-    loops = [part for part in source[1].around if isinstance(part, ast.For | ast.While)] if source is not None else []
-    if source is None or at is None or not loops:
-        return None
-    text, loop = source[0], loops[-1]
-    for one in text.statements:
-        value = getattr(one.node, "value", None)
-        if not isinstance(value, ast.Call) or called_name(value) != function or name not in names_set(one.node):
-            continue
-        if one.around[-1] is loop and one.first < at.line:
-            if (places_in(value, ast.Load) - places_in(value, ast.Store)) & places_in(loop, ast.Store):
-                return None
-            rows = text.rows[loop.lineno - 1 : one.first - 1]
-            head = text.rows[loop.lineno - 1]
-            indent = head[: len(head) - len(head.lstrip())]
-            new = "".join(f"{row}\n" for row in [f"{indent}{text.segment(one.node)}", *rows])
-            edit = lines_replaced(text, loop.lineno, one.last, new) if text.is_alone(one) else None
-            return _RepeatedStatement(frame_of(at, one.first, text), edit)
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class _PlainContainer:
-    """A list or dictionary of layers that is an attribute: where it is set, its text, and what to use instead."""
-
-    at: Frame
-    text: str
-    kind: str
-    edit: Edit | None
-
-
-_LISTED = re.compile(r"(?:[\w\[\].'\"]*\.)?(\w+)\[(['\"\w]+)\](\..*)?")
-
-
-def _plain_container(timeline: Timeline, at: Frame | None, name: str) -> _PlainContainer | None:
-    """Return the list or dictionary that a parameter is in: ``self.layers = [...]`` for ``layers[4].bias``.
-
-    Its modules have no names in the model (``layers.4.bias``): ``parameters()`` does not find them. Where the parameter
-    has no name at all, the line that made it must set the attribute, or append to it.
-    """
-    source, match = statement_at(timeline, at), _LISTED.fullmatch(name)
-    if source is None or at is None or (name and match is None):
-        return None
-    text, line = source
-    attribute = match[1] if match is not None else _container_of(line.node)
-    for one in text.statements:
-        match one.node:
-            case (
-                ast.Assign(targets=[ast.Attribute(value=ast.Name(), attr=attr) as target], value=value)
-                | ast.AnnAssign(target=ast.Attribute(value=ast.Name(), attr=attr) as target, value=ast.expr() as value)
-            ) if attr == attribute:
-                is_plain = isinstance(value, ast.List | ast.ListComp | ast.Dict | ast.DictComp)
-                if not is_plain and not (isinstance(value, ast.Call) and called_name(value) in ("list", "dict")):
-                    continue  # a ModuleList, or what a function returns
-                whole = text.segment(value)
-                keyed = isinstance(value, ast.Dict | ast.DictComp) or whole.startswith("dict(")
-                made = text.segment(line.node)
-                kind = f"{'Parameter' if 'Parameter(' in made else 'Module'}{'Dict' if keyed else 'List'}"
-                prefix = "nn" if re.search(r"(?<![\w.])nn\.", "\n".join(text.rows)) else "torch.nn"
-                new = "" if whole in ("[]", "{}", "list()", "dict()") else whole
-                edit = node_replaced(text, value, f"{prefix}.{kind}({new})") if _are_registrable(value) else None
-                return _PlainContainer(frame_of(at, one.first, text), text.segment(target), f"{prefix}.{kind}", edit)
-    return None
-
-
-def _are_registrable(value: ast.expr) -> bool:
-    """Return whether all elements of a list or dictionary are instances of classes, and its keys are strings."""
-    match value:
-        case ast.ListComp(elt=element) | ast.DictComp(value=element):
-            elements = [element]
-        case ast.List(elts=elements):
-            pass
-        case ast.Dict(keys=keys, values=elements):
-            if not all(isinstance(key, ast.Constant) and isinstance(key.value, str) for key in keys):
-                return False
-        case _:
-            return not (isinstance(value, ast.Call) and (value.args or value.keywords))
-    return all(isinstance(one, ast.Call) and called_name(one)[:1].isupper() for one in elements)
-
-
-def _container_of(node: ast.stmt) -> str:
-    """Return the attribute that a statement sets or appends to; empty for any other statement."""
-    match node:
-        case ast.Assign(targets=[ast.Attribute(value=ast.Name(), attr=attr)]):
-            return attr
-        case ast.Expr(
-            value=ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(), attr=attr), attr=method))
-        ):
-            return attr if method in ("append", "extend", "insert") else ""
-        case ast.AugAssign(target=ast.Attribute(value=ast.Name(), attr=attr)):
-            return attr
-    return ""
 
 
 # What the text of the program says
