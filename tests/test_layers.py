@@ -141,7 +141,8 @@ INSIDE = {
         findings.attached_target findings.loss_of_other_part findings.cut_summand findings.cut_selection
         findings.target_range findings.target_in_input
         findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state findings.stagnation
-        findings.vanishing_exploding findings.unchanged_parameters findings.frozen_parameters
+        findings.vanishing_exploding findings.steps_below_precision findings.unchanged_parameters
+        findings.frozen_parameters
         findings.shared_parameters findings.weight_symmetry findings.padding_row findings.replicas
         findings.aliased_state findings.keys_not_loaded findings.running_statistics
         findings.train_eval_mode
@@ -157,6 +158,7 @@ INSIDE = {
         findings.saved_intermediates findings.data_layout findings.second_derivatives
         findings.gradient_penalty findings.unused_argument
         findings.steps_without_new_gradient findings.optimizer_made_in_loop
+        findings.undone_steps
         finding_kinds
         why failed_call check question node_facts event_description gradcheck_report whatif""",
     "engine": """

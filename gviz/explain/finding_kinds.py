@@ -96,6 +96,7 @@ from gviz.explain.findings import (
     unbalanced_loss_terms,
     unbounded_loss,
     unchanged_parameters,
+    undone_steps,
     unlearned_buffer,
     unread_variable,
     unused_argument,
@@ -919,7 +920,7 @@ KINDS: tuple[Kind, ...] = (
         "undone-steps",
         "note",
         "a parameter whose old numbers the program writes back after each step",
-        find=unchanged_parameters.undone_steps,
+        find=undone_steps.undone_steps,
     ),
     Kind(
         "wrong-rule",
