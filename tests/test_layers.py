@@ -160,7 +160,8 @@ INSIDE = {
         findings.steps_without_new_gradient findings.optimizer_made_in_loop
         findings.undone_steps
         finding_kinds
-        why failed_call check question node_facts event_description gradcheck_report whatif""",
+        why failed_call leaves_without_gradient checked_finding suppressed_findings check question node_facts
+        event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
         modes watchers anomaly_detection printing node tensor promotion random broadcasting instrumentation op

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gviz.errors import GvizError
 
 if TYPE_CHECKING:
-    from gviz.explain.check import Checked
+    from gviz.explain.checked_finding import Checked
     from gviz.explain.finding import Finding
     from gviz.trace.timeline import Timeline
 

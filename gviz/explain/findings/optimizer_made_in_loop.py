@@ -8,11 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gviz.events import OptimizerStepped
-from gviz.explain.edit import (
-    Edit,
-    lines_replaced,
-    places_in,
-)
+from gviz.explain.edit import Edit, lines_replaced, places_in
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import options_of
 from gviz.explain.program_text import (

@@ -10,12 +10,7 @@ from dataclasses import dataclass
 from gviz.events import DataSet, GradAccumulated, GradCaptured, OptimizerStepped, StorageWritten
 from gviz.explain.backward_passes import call_of_pass, pass_started
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import (
-    after,
-    in_block,
-    moved,
-    parameter_last,
-)
+from gviz.explain.edit import after, in_block, moved, parameter_last
 from gviz.explain.finding import Finding
 from gviz.explain.findings.copied_model import copies_with_returned_gradient
 from gviz.explain.findings.no_gradient import PARAMETER_LAST, nameless_leaf, variables_read

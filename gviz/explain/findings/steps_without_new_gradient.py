@@ -8,9 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from gviz.events import DataSet, GradAccumulated, GradSet, OptimizerStepped, StorageWritten
 from gviz.explain.display_names import label
-from gviz.explain.edit import (
-    removed,
-)
+from gviz.explain.edit import removed
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import all_frozen, step_of, steps_by, why_nothing
 from gviz.explain.source_frames import at_text, innermost
