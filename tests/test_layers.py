@@ -121,46 +121,51 @@ INSIDE = {
         change_parser branch branch_recording inputs function_body forward function_backward iteration
         finite_differences surrogates second_order pytorch_text checked_script reproduction_script""",
     "explain": """
-        program_text discarded_statement edit finding node_question operation_sets formula grad_history
+        program_text statements_without_effect edit finding node_question operation_sets formula grad_history
         parameter_updates backward_passes
         training source_frames display_names iteration_words hook_effects survey program_errors tracking
-        computation saved_memory
+        value_computation saved_memory
         module_times module_costs iteration_summary
         outgoing_gradients pass_contributions findings.budget_alarms findings.nan_arithmetic findings.nan_remedies
         findings.intended_infinities findings.diverging_training findings.nan_origin
-        findings.custom_backward_returns findings.checkpoint findings.error findings.shape_and_dtype_mismatch
+        findings.custom_backward_returns findings.checkpoint findings.other_errors findings.shape_and_dtype_mismatch
         findings.update_of_loop_variable findings.module_flag findings.constant_condition findings.recurrent_output
         findings.dropped_result findings.no_gradient findings.copied_model findings.unregistered_layers
         findings.parameters_without_optimizer
-        findings.adversarial_gradients findings.gradient_clearing findings.opposed_passes
+        findings.adversarial_gradients findings.gradient_clearing findings.opposed_pass_gradients
         findings.gradient_clipping findings.loss_scale findings.gradient_accumulation findings.learning_rate
         findings.grad_sum_over_passes findings.hook_mistakes findings.zero_gradient
-        findings.computed_value findings.in_place findings.second_backward findings.group_softmax
-        findings.broadcast findings.summed_loss findings.masked_mean findings.flag_for_rows
-        findings.softmax findings.squashed_twice findings.default_dimension
+        findings.value_origin findings.in_place_errors findings.second_backward findings.softmax_index_groups
+        findings.broadcast findings.summed_loss findings.masked_mean findings.one_flag_for_all_rows
+        findings.softmax_twice findings.squashed_twice findings.default_normalization_dimension
         findings.attached_target findings.loss_of_other_part findings.cut_summand findings.cut_selection
         findings.target_range findings.target_in_input
-        findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state findings.stagnation
+        findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state
+        findings.loss_not_falling
         findings.vanishing_exploding findings.steps_below_precision findings.unchanged_parameters
-        findings.frozen_parameters
+        findings.moved_frozen_parameters
         findings.shared_parameters findings.weight_symmetry findings.padding_row findings.replicas
         findings.aliased_state findings.keys_not_loaded findings.running_statistics
         findings.train_eval_mode
-        findings.inverted_loss_mask findings.inverted_attention_mask findings.contrastive findings.prediction_range
+        findings.inverted_loss_mask findings.inverted_attention_mask findings.contrastive_diagonal
+        findings.prediction_range
         findings.unbounded_loss
-        findings.unread_variable findings.log_scale findings.noise_scale findings.schedulers
+        findings.unread_variable findings.log_scale findings.reparameterization_noise findings.schedulers
         findings.shifted_labels findings.missing_causal_mask findings.early_mean findings.self_comparison
-        findings.transmittance findings.flat_hinge findings.reference_term findings.carried_average
+        findings.transmittance findings.flat_hinge findings.reference_model_penalty findings.carried_average
         findings.constant_term findings.unbalanced_loss_terms findings.batch_sum findings.sample_order
         findings.reversed_list findings.unlearned_buffer findings.label_smoothing
-        findings.overwritten_setting findings.changed_data findings.noise_target
+        findings.overwritten_setting findings.changed_data findings.denoising_target
         findings.fisher_information findings.custom_backward_rule findings.overwritten_incoming_gradient
         findings.saved_intermediates findings.data_layout findings.second_derivatives
         findings.gradient_penalty findings.unused_argument
         findings.steps_without_new_gradient findings.optimizer_made_in_loop
         findings.undone_steps
+        findings.overwritten_inputs findings.hook_writes findings.lost_writes findings.normalization_of_one_element
+        findings.softmax_dimension findings.mask_after_softmax findings.duplicate_index
+        findings.losses_of_log_probabilities findings.writes_through_data
         finding_kinds
-        why failed_call leaves_without_gradient checked_finding suppressed_findings check question node_facts
+        why failed_call leaves_without_gradient checked_finding suppressed_findings check typed_question node_facts
         event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types

@@ -140,7 +140,7 @@ def as_data(format: str, inputs: Recordings, rank_findings: list[RankFinding]) -
 def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Finding]:
     """Return the findings that explain a place at a moment, both as people write them; without a moment, at the end."""
     from gviz.api.moment_argument import moment_of
-    from gviz.explain.question import answers
+    from gviz.explain.typed_question import answers
 
     moment = moment_of(timeline, at) if at else None
     findings = answers(timeline, place, moment)

@@ -10,7 +10,7 @@ from recording import timeline_of
 import gviz
 import gviz.engine as torch
 from gviz.explain import backward_passes
-from gviz.explain.question import answers
+from gviz.explain.typed_question import answers
 from gviz.explain.why import why
 
 on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])

@@ -12,8 +12,9 @@ from gviz.explain import edit as edits
 from gviz.explain import program_text
 from gviz.explain.edit import Edit
 from gviz.explain.findings import (
+    duplicate_index,
     gradient_accumulation,
-    in_place,
+    in_place_errors,
     kept_graphs,
     learning_rate,
     nan_remedies,
@@ -49,11 +50,11 @@ def after(text, make, *arguments, line=1, **options):
 
 
 CHANGES = [
-    (in_place.indices_added, [], "out[rows] += x\n", "out.index_add_(0, rows, x)\n"),
-    (in_place.indices_added, [], "self.out[rows] -= x * 2\n", "self.out.index_add_(0, rows, x * 2, alpha=-1)\n"),
-    (in_place.indices_added, [], "out[:, rows] += x\n", None),
-    (in_place.indices_added, [], "out[1:3] += x\n", None),
-    (in_place.indices_added, [], "out[rows] *= x\n", None),
+    (duplicate_index.indices_added, [], "out[rows] += x\n", "out.index_add_(0, rows, x)\n"),
+    (duplicate_index.indices_added, [], "self.out[rows] -= x * 2\n", "self.out.index_add_(0, rows, x * 2, alpha=-1)\n"),
+    (duplicate_index.indices_added, [], "out[:, rows] += x\n", None),
+    (duplicate_index.indices_added, [], "out[1:3] += x\n", None),
+    (duplicate_index.indices_added, [], "out[rows] *= x\n", None),
     (edits.parameter_last, [], "w = nn.Parameter(torch.randn(4)).view(2, 2)\n",
      "w = nn.Parameter(torch.randn(4).view(2, 2))\n"),
     (edits.parameter_last, [], "w = nn.Parameter(a - b).half()\n", "w = nn.Parameter((a - b).half())\n"),
@@ -187,7 +188,7 @@ REPEATED = [
 @pytest.mark.parametrize(("text", "earlier", "expected"), REPEATED)
 def test_assignments_are_repeated_after_a_statement_of_their_block(text, earlier, expected):
     last = next(number for number, row in enumerate(text.splitlines(), 1) if "opt.step()" in row)
-    texts, edit = in_place.repeated_after(
+    texts, edit = in_place_errors.repeated_after(
         Text(text), at(last, text.splitlines()[last - 1].index("opt")), [*map(at, earlier)]
     )
     assert (edit and edit.applied(text)) == expected

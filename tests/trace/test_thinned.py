@@ -25,7 +25,7 @@ from gviz.engine import nn
 from gviz.errors import GvizError
 from gviz.explain.check import check
 from gviz.explain.event_description import sentence
-from gviz.explain.question import answer
+from gviz.explain.typed_question import answer
 from gviz.query.moment_lookup import event_at
 from gviz.query.name_lookup import NamedNodes
 from gviz.trace.event_log import MemoryLog

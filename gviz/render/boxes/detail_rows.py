@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len, set_cell_size
 
-from gviz.explain.computation import saved_names
 from gviz.explain.display_names import called
 from gviz.explain.formula import attribute_word
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
+from gviz.explain.value_computation import saved_names
 from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.graph_options import Options
 from gviz.source.call_stack import source_lines

@@ -15,9 +15,9 @@ from math import isfinite
 from msgspec.structs import replace as replace_struct
 
 from gviz.events import GradAccumulated, GradFlowed, HookRan
-from gviz.explain.computation import saved_edge
 from gviz.explain.hook_effects import HookEffect, hooks_of
 from gviz.explain.tracking import untracked_word
+from gviz.explain.value_computation import saved_edge
 from gviz.render.boxes.box_row import Row, Style
 from gviz.render.boxes.box_size import (
     BRIEF_GAP,

@@ -45,7 +45,7 @@ ROWS = 200
 def explain(session: Session, text: str) -> View:
     """Run ``explain [PLACE] [all]``."""
     from gviz.explain.finding_kinds import located
-    from gviz.explain.question import answer  # imports every kind of answer: only on demand
+    from gviz.explain.typed_question import answer  # imports every kind of answer: only on demand
 
     cursor, (place, whole) = session.cursor, _in_full(text)
     explanation = located(answer(cursor.asker.names, place or _missing(session), cursor.position, cursor.selected))

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gviz.events import DataSet, StorageWritten
-from gviz.explain.computation import computation, dropout_effect
 from gviz.explain.display_names import label, label_at
 from gviz.explain.finding import Finding
 from gviz.explain.node_question import Question
@@ -14,6 +13,7 @@ from gviz.explain.parameter_updates import is_unseen, step_of, step_words
 from gviz.explain.pass_contributions import contributions
 from gviz.explain.source_frames import at_text, innermost
 from gviz.explain.tracking import why_cut
+from gviz.explain.value_computation import computation, dropout_effect
 from gviz.values.value_text import grad, short
 
 

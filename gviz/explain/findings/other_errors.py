@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from gviz.errors import did_you_mean
 from gviz.events import GradAccumulated, GradCaptured, RequiresGradSet, ScopeEntered, ScopeLeft, StepStarted
-from gviz.explain.computation import computation
 from gviz.explain.display_names import MOST_TITLE, label, label_at, output_label, titled
 from gviz.explain.edit import (
     Change,
@@ -53,6 +52,7 @@ from gviz.explain.program_text import (
 )
 from gviz.explain.source_frames import at_text, innermost, own_frame, own_frames
 from gviz.explain.tracking import CREATE_GRAPH, STACK, Mend, ancestors, loses_tracking, mend, why_untracked
+from gviz.explain.value_computation import computation
 from gviz.source.call_stack import Frame, source_lines
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
