@@ -134,6 +134,7 @@ INSIDE = {
         findings.parameters_without_optimizer
         findings.adversarial_gradients findings.gradient_clearing findings.opposed_pass_gradients
         findings.gradient_clipping findings.loss_scale findings.gradient_accumulation findings.learning_rate
+        uses_without_gradient loss_contributions
         findings.grad_sum_over_passes findings.hook_mistakes findings.zero_gradient
         findings.value_origin findings.in_place_errors findings.second_backward findings.softmax_index_groups
         findings.broadcast findings.summed_loss findings.masked_mean findings.one_flag_for_all_rows
