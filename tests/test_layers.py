@@ -171,7 +171,8 @@ INSIDE = {
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
         modes watchers anomaly_detection printing node tensor promotion random broadcasting instrumentation op
-        pointwise_blocks ops._examples ops._kernels ops.strided views arguments settings functions_and_methods
+        pointwise_blocks ops._examples ops._kernels ops.strided views arguments argument_parser settings
+        functions_and_methods number_conversion
         creation legacy_constructors ops.copying backward unsupported_methods operation_table ops._declaration
         ops.embedding ops.shape ops.comparison ops.diagonals ops.elementary_functions ops.arithmetic
         ops.indexing ops.gathering ops.joining ops.losses ops.properties ops.reductions ops.activations

@@ -11,7 +11,7 @@ from math import sqrt
 from numbers import Number
 from typing import Any, ClassVar, Self
 
-from gviz.engine.arguments import all_tensors
+from gviz.engine.argument_parser import all_tensors
 from gviz.engine.creation import zeros
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import front
