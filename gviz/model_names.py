@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from gviz.emit import Channel
 from gviz.events import Named, VariableHeld
-from gviz.source import object_names
+from gviz.source import variables_of_objects
 
 _Module = TypeVar("_Module")
 
@@ -123,7 +123,7 @@ def model_of(channel: Channel, module: _Module, kind: type[_Module]) -> _Module:
     def has_it(model: _Module) -> bool:
         return any(inner is module for _, inner in modules_in(model))
 
-    return object_names.running_method_of(kind, has_it) or module
+    return variables_of_objects.running_method_of(kind, has_it) or module
 
 
 def path(channel: Channel, module: object, kind: str, named: Callable[[], Iterable[tuple[str, object]]]) -> str:
@@ -146,7 +146,7 @@ def _model_name(module: object, kind: str, taken: Collection[str]) -> str:
     of its variable then (``actor``, ``critic``), or a number if no variable holds it by itself.
     """
     usual = next(each for each in _numbered(kind) if each not in taken)
-    held = [*object_names.holders(lambda one: one is type(module))]
+    held = [*variables_of_objects.holders(lambda one: one is type(module))]
     if usual == kind and all(other is module for _, _, other, _ in held):
         return usual
     own = (name.removeprefix("self.") for name, _, other, passing in held if other is module and not passing)
@@ -226,7 +226,7 @@ def _holder(channel: Channel, module: object) -> str:
     """Return what distinguishes a model from the others: the variable that holds it, or its own path if none is
     unique.
     """
-    variable = object_names.first_name(module, lasting=True).removeprefix("self.")
+    variable = variables_of_objects.first_name(module, lasting=True).removeprefix("self.")
     living = (root for root in _of_nodes[channel].values() if root.module() is not None)
     taken = variable and any(root.holder == variable and root.module() is not module for root in living)
     return variable if variable and not taken else _own_path(channel, module) or variable
@@ -243,7 +243,7 @@ def has_variable(channel: Channel, node: int) -> bool:
     module = root.module() if root is not None else None
     if root is None or module is None:
         return root is not None and bool(root.holder)
-    return root.holder not in ("", _own_path(channel, module)) or bool(object_names.first_name(module))
+    return root.holder not in ("", _own_path(channel, module)) or bool(variables_of_objects.first_name(module))
 
 
 def _emit(channel: Channel, root: _Root) -> None:
@@ -277,7 +277,7 @@ def emit_holders(channel: Channel, leaf: Callable[[Any], int | None]) -> None:
     known = _holders.setdefault(channel, _Holders())
     channel.last_words = partial(emit_holders, channel, leaf)
     holders: dict[tuple[str, str], tuple[int, str, bool]] = {}
-    for variable, function, thing, passing in object_names.holders(_is_model_or_tensor):
+    for variable, function, thing, passing in variables_of_objects.holders(_is_model_or_tensor):
         place = _place(known, thing, leaf)
         if place is not None and (variable, function) not in holders:
             holders[variable, function] = (*place, passing)

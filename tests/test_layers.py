@@ -70,11 +70,13 @@ SHOWING = {"query", "render", "tui", "explain", "compare"}
 INSIDE = {
     "trace": """
         graph_state timed_iterations whole_iterations weak_cache codec tensor_storage optimizer_steps stack_tree
-        index.event_columns sequence_period file.lock file.bulk_statistics file.retention naming.bindings
+        index.event_columns sequence_period file.lock file.bulk_statistics file.retention_policy naming.bindings
         recording.output_capture recording.exceptions index.change_lists backward_reach file.snapshot iterations
-        file.format naming.calls event_log phases file.paths naming.assignments nonfinite masked_infinities name_overlay
-        index.threads file.connection naming.names index.search_index file.event_batch spans contexts index.reachability
-        index.reference_checks file.reader file.ring node_table error_index index.node_state file.event_table
+        file.format naming.calls event_log phases file.paths naming.assignments nonfinite masked_infinities
+        node_name_overlay
+        index.threads file.connection naming.node_names index.search_index file.event_batch
+        iteration_and_phase_spans contexts index.reachability
+        index.reference_checks file.reader file.ring_buffer node_table error_index index.node_state file.event_table
         file.writer timeline recording.source_text backward_order navigation place_matches node_gradients
         condition_environment recording.record breakpoint_hits""",
     "live": """
@@ -92,15 +94,15 @@ INSIDE = {
         forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry forms.series forms.svg
         forms.png_and_pdf page.opened_boxes page.page_data forms.gif forms.animation
         file_formats""",
-    "source": "call_stack parsing saved_names object_names",
+    "source": "call_stack parsing saved_tensor_names variables_of_objects",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
         private_api cuda_captures host_copies tensor_properties cuda_kernels device_values warning_lines
         value_capture operation_catalog node_identity recording_state gradient_hooks node_creation autograd_graph
         call_arguments existing_graph in_place_writes attribute_writes cuda_graphs module_calls optimizers
-        function_mode compilation autograd_passes attachment iteration_timer state_snapshot sentinel""",
+        function_mode compilation autograd_passes attachment iteration_timer state_snapshot budget_monitor""",
     "program": """
-        rank_names target hidden_frames start.sitecustomize recording_request interpreter_exit torch_alias
+        rank_trace_files target hidden_frames start.sitecustomize recording_request interpreter_exit torch_alias
         rank_recording recording_process""",
     "cli": """
         lessons options streams signals shell_quoting text_size sarif json_form recording_options trace_path
@@ -119,7 +121,7 @@ INSIDE = {
     "graphify": "break_recorder construct tensor_code conversions rewrite breaks",
     "rerun": """
         change_parser branch branch_recording inputs function_body forward function_backward iteration
-        finite_differences surrogates second_order pytorch_text checked_script reproduction_script""",
+        finite_differences surrogate_gradients second_order pytorch_text checked_script reproduction_script""",
     "explain": """
         program_text statements_without_effect edit finding node_question operation_sets formula grad_history
         parameter_updates backward_passes
@@ -180,7 +182,8 @@ INSIDE = {
         linalg ops.normalization ops.pooling ops.random_draws random_tensors ops.sorting autograd.anomaly_mode
         autograd.function autograd.grad autograd.functional autograd.gradcheck autograd.graph autograd.variable
         utils.checkpoint utils.data.collate utils.data.dataset utils.data.sampler utils.data.dataloader
-        utils.hooks nn._family nn._scopes nn.functional namespace operation_lookup type_stubs nn.hooks nn.parameter
+        utils.hooks nn._families_by_dimension nn._scopes nn.functional namespace operation_lookup type_stubs
+        nn.hooks nn.parameter
         serialization
         nn.deprecated_names nn.init nn.module nn.activation nn.container nn.conv nn.distance nn.dropout nn.embedding
         nn.linear nn.attention nn.loss nn.padding nn.pooling nn.normalization nn.rnn nn.transformer nn.utils.rnn
@@ -189,7 +192,8 @@ INSIDE = {
         jit.nested_tensors jit.graph_recorder jit.sharing jit.memory_capture graphs cuda static
         jit.traced_function jit.trace_check jit.trace jit.joint_graph existing_graph""",
     "tui": """
-        _finding_hits panel_arrangement terminal_driver fold_state glyphs styled_lines keymaps stop_reason breakpoints
+        _finding_breakpoints panel_arrangement terminal_driver fold_state glyphs styled_lines keymaps stop_reason
+        breakpoints
         stop_search terminal themes config type_ahead drawing.training_summary drawing.tensor_elements drawing.help
         drawing.watches_and_breakpoints drawing.module_tree drawing.program_output drawing.node_details
         drawing.compared_node_boxes drawing.pass_list drawing.saved_tensors drawing.source drawing.status

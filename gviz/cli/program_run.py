@@ -25,7 +25,7 @@ from gviz.cli.recording_input import holds_traces
 from gviz.cli.signals import SignalExitCode, SignalForwarder
 from gviz.cli.trace_path import TraceName
 from gviz.errors import GvizError
-from gviz.program import rank_names, torch_alias
+from gviz.program import rank_trace_files, torch_alias
 from gviz.program.recording_request import WHOLE, Engine, Keeping, Order, start
 from gviz.system.scratch import scratch_folder
 from gviz.trace.file import lock, paths
@@ -124,7 +124,7 @@ def record_program(program: Program) -> ProgramTrace:
         if code >= 128:
             raise GvizError("nothing was recorded", exit_code=code)
         raise click.exceptions.Exit(code)  # the recording process has shown the error
-    for one in (trace, *rank_names.rank_traces(trace)):
+    for one in (trace, *rank_trace_files.rank_traces(trace)):
         paths.fold_file(one)
     return ProgramTrace(trace, code, code if run.was_interrupted else 0)
 
@@ -302,11 +302,11 @@ def trace_of(program: Program) -> Iterator[Path]:
         yield Path(name)
         return
     with scratch_folder() as folder:
-        output = program.output or folder / rank_names.MAIN
+        output = program.output or folder / rank_trace_files.MAIN
         with _output_on_stderr():
             recorded = record_program(replace(program, output=output))
         try:
-            yield rank_names.whole(recorded.trace)
+            yield rank_trace_files.whole(recorded.trace)
         except GvizError as error:
             error.exit_code = recorded.interrupted or error.exit_code
             raise

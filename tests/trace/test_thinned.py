@@ -32,8 +32,8 @@ from gviz.trace.event_log import MemoryLog
 from gviz.trace.file.connection import Connection
 from gviz.trace.file.paths import trace_size
 from gviz.trace.file.reader import Trace
-from gviz.trace.file.retention import Bounds, Older, bounds
-from gviz.trace.file.ring import Ring
+from gviz.trace.file.retention_policy import Bounds, Older, bounds
+from gviz.trace.file.ring_buffer import Ring
 from gviz.trace.file.snapshot import MATTERING, Bridge
 from gviz.trace.timeline import Timeline
 

@@ -19,7 +19,7 @@ from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Session
 from gviz.events import Named, ScopeEntered, ScopeLeft
 from gviz.model_names import modules_in, parameters_in, plain_flags
-from gviz.source import object_names
+from gviz.source import variables_of_objects
 from gviz.state_dict_load import member, report
 
 _COMPILED = "_orig_mod"
@@ -179,7 +179,7 @@ def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> 
             mark = mark_of(session, parameter)
             if mark.named and not name.endswith(f".{mark.named}"):
                 continue
-            if not isinstance(parameter, torch.nn.Parameter) and (own := object_names.first_name(parameter)):
+            if not isinstance(parameter, torch.nn.Parameter) and (own := variables_of_objects.first_name(parameter)):
                 session.channel.emit(Named(mark.node, own))  # another tensor replaces the model's: ``functional_call``
             elif not mark.named or not model_names.has_variable(session.channel, mark.node):  # called before its model
                 fresh.append((name, mark.node))
@@ -219,7 +219,7 @@ def name_uncalled(session: Session, parameters: Sequence[torch.Tensor]) -> None:
         if mark is None or mark.named or mark.sought:
             continue
         mark.sought = True
-        model = object_names.program_variable(torch.nn.Module, partial(_has_parameter, parameter))
+        model = variables_of_objects.program_variable(torch.nn.Module, partial(_has_parameter, parameter))
         if model is not None:
             name_parameters(session, model)
 

@@ -175,7 +175,7 @@ def _wrong_call(survey: Survey, record: NodeRecord) -> Finding | None:
 def _wrong_input(survey: Survey, record: NodeRecord, elements: int) -> GradientCheck | None:
     """Return the first input that most likely got a wrong gradient, tested at this many of its elements."""
     from gviz.rerun.finite_differences import check_gradients  # imports the engine, which few answers need
-    from gviz.rerun.surrogates import surrogate_kind
+    from gviz.rerun.surrogate_gradients import surrogate_kind
 
     try:
         compared = check_gradients(survey.timeline, record.node, survey.end, elements, _MOST_WORK)

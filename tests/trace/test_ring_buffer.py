@@ -19,7 +19,7 @@ from gviz.engine import nn
 from gviz.errors import GvizError
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.file.paths import trace_size
-from gviz.trace.file.retention import Bounds, bounds
+from gviz.trace.file.retention_policy import Bounds, bounds
 from gviz.trace.file.snapshot import MATTERING, Snapshot
 from gviz.trace.timeline import Timeline
 

@@ -6,7 +6,7 @@ from collections import UserDict
 
 import pytest
 
-from gviz.source.object_names import first_name
+from gviz.source.variables_of_objects import first_name
 
 
 class Thing:

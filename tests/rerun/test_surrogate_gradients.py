@@ -5,7 +5,7 @@ import pytest
 import gviz
 import gviz.engine
 from gviz.rerun.finite_differences import check_gradients
-from gviz.rerun.surrogates import (
+from gviz.rerun.surrogate_gradients import (
     BOUNDED,
     CLIPPING,
     GUIDED,

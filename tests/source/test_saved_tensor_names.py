@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gviz.source import saved_names as module
-from gviz.source.saved_names import saved_names
+from gviz.source import saved_tensor_names as module
+from gviz.source.saved_tensor_names import saved_names
 
 
 def of_an_argument(ctx, x, scale):

@@ -36,7 +36,7 @@ from gviz.adapters.pytorch.tensor_properties import version_of
 from gviz.adapters.recording_budget import NO_RATE, STILL_FOR, TOO_SMALL, Alarm, Budget, Look, Values
 from gviz.events import Marked
 from gviz.model_names import parameters_in
-from gviz.source import object_names
+from gviz.source import variables_of_objects
 from gviz.system import notice
 
 _clock = time.perf_counter_ns
@@ -595,10 +595,10 @@ class Monitored:
 
             model = self._attached.model
             if model is None or not has_it(model):
-                model = object_names.program_variable(torch.nn.Module, has_it)
+                model = variables_of_objects.program_variable(torch.nn.Module, has_it)
             if model is not None:
                 return next(path for path, own in parameters_in(model) if own is wanted)
-            if name := object_names.first_name(wanted):
+            if name := variables_of_objects.first_name(wanted):
                 return name
         return f"parameter {place + 1} of {type(whose).__name__}" if whose is not None else f"parameter {place + 1}"
 
