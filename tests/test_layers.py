@@ -85,15 +85,17 @@ INSIDE = {
         theme comparison_table boxes.tensor_pictures boxes.folding boxes.data_preparation boxes.edges graphviz.process
         curve layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.box_row
         boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles
-        boxes.node_remarks boxes.detail_rows
+        boxes.node_remarks boxes.full_detail_rows
         layout.columns cells.canvas boxes.drawn_nodes boxes.repeats boxes.function_calls boxes.graph_views
-        boxes.collapsed_parts boxes.part_gradients boxes.box_size layout.routing boxes.graph_structure
-        boxes.value_rows boxes.node_states boxes.edge_content boxes.module_boxes boxes.box_content scene
-        legend figure page.changes cells.viewport graphviz.labels graphviz.legend_table graphviz.placement
+        boxes.collapse_note boxes.gradient_bars boxes.box_size layout.routing boxes.graph_structure
+        boxes.shown_moment boxes.value_rows boxes.node_states boxes.brief_rows boxes.edge_content boxes.collapsed_box
+        boxes.comparison_rows boxes.box_content scene
+        legend figure page.changes cells.viewport graphviz.box_label graphviz.legend_table graphviz.placement
         graphviz.dot detail_level picture_request page.html_document forms.picture_json
         forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry forms.series forms.svg
         forms.png_and_pdf page.opened_boxes page.page_data forms.gif forms.animation
-        file_formats""",
+        file_formats
+        boxes.module_tree""",
     "source": "call_stack parsing saved_tensor_names variables_of_objects",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """

@@ -16,8 +16,8 @@ from gviz.api.export import export
 from gviz.errors import GvizError
 from gviz.render import detail_level
 from gviz.render.boxes.folding import Filter
+from gviz.render.boxes.gradient_bars import bars, is_logarithmic
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.part_gradients import bars, is_logarithmic
 from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, as_figure, figures_for, page_within
 from gviz.render.forms import png_and_pdf
 from gviz.render.graphviz import scene_drawing

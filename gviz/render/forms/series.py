@@ -18,9 +18,9 @@ from gviz.render.boxes.drawn_nodes import shown_ends
 from gviz.render.boxes.edge_content import Edge
 from gviz.render.boxes.node_states import State
 from gviz.render.figure import FIGURES, as_figures
+from gviz.render.graphviz.box_label import CHARACTER
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import digraph
-from gviz.render.graphviz.labels import CHARACTER
 from gviz.render.graphviz.placement import INCH, Placing, placing
 from gviz.render.graphviz.process import Picture, draw, draw_all
 from gviz.render.graphviz.scene_drawing import (

@@ -15,8 +15,8 @@ from rich.cells import cell_len
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.edge_content import Edge
 from gviz.render.boxes.edges import CONTRACTED
+from gviz.render.graphviz.box_label import CHARACTER, SMALL, SPLIT, box_label, card, coloured, inner, table
 from gviz.render.graphviz.digraph import Digraph
-from gviz.render.graphviz.labels import CHARACTER, SMALL, SPLIT, box_label, card, coloured, inner, table
 from gviz.render.graphviz.legend_table import legend_rows
 from gviz.render.graphviz.placement import (
     BLANK,

@@ -14,7 +14,7 @@ from typing import Literal
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.box_size import Outline
 from gviz.render.boxes.edge_content import Edge
-from gviz.render.graphviz.labels import CHARACTER, ROW
+from gviz.render.graphviz.box_label import CHARACTER, ROW
 from gviz.render.layout import Box as LayoutBox
 from gviz.render.layout import Edge as LayoutEdge
 from gviz.render.layout import Layout, PlacedBox, Point, layout

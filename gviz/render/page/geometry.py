@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.edge_content import Edge
-from gviz.render.graphviz.labels import CHARACTER, ROW
+from gviz.render.graphviz.box_label import CHARACTER, ROW
 from gviz.render.graphviz.placement import (
     BLANK,
     INCH,

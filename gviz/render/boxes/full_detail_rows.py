@@ -1,6 +1,6 @@
-"""Rows of a box besides its numbers.
+"""The further rows of a box in full density.
 
-They show how the node was made and, in full density, its dtype, saved tensors and backward rules.
+They show how the node was made, its dtype, its saved tensors and its backward rules.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from rich.cells import cell_len
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.box_size import STATUS_ROOM
+from gviz.render.boxes.shown_moment import NOT_YET
 from gviz.render.boxes.tensor_pictures import CELL, NO_SHADES, NOT_A_NUMBER, THUMBNAIL_LINES
-from gviz.render.boxes.value_rows import NOT_YET
 from gviz.render.legend import painted
 from gviz.render.theme import Theme
 from gviz.source.parsing import ARITHMETIC, SIGNS

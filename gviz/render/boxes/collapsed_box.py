@@ -1,4 +1,4 @@
-"""The text of modules at a moment: the box of a collapsed module, and the tree of all modules.
+"""The box of a collapsed module, call or loop: its rows of text and its states at a moment.
 
 A box shows the number of nodes in the module, its output, its gradients, and the worst state of its nodes.
 """
@@ -6,7 +6,7 @@ A box shows the number of nodes in the module, its output, its gradients, and th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import hypot, inf, isfinite, nan
 
@@ -27,11 +27,10 @@ from gviz.render.boxes.box_size import (
     tensor_room,
     value_room,
 )
+from gviz.render.boxes.brief_rows import below_value, brief_gradient_row, gradient_next_to_name, gradient_rooms, roomy
 from gviz.render.boxes.edge_content import gradient_symbol
-from gviz.render.boxes.folding import CallGraph, Group, ModuleCall, Preparation, shared
-from gviz.render.boxes.node_remarks import cut_text, cuts
-from gviz.render.boxes.node_states import State, cut_word, has_no_gradient, state_word
-from gviz.render.boxes.part_gradients import (
+from gviz.render.boxes.folding import Group, Preparation
+from gviz.render.boxes.gradient_bars import (
     BRIEF_BARS,
     EACH,
     MOST_BARS,
@@ -40,22 +39,13 @@ from gviz.render.boxes.part_gradients import (
     part_parameters,
     step_results,
 )
+from gviz.render.boxes.node_remarks import cut_text, cuts
+from gviz.render.boxes.node_states import State, cut_word, has_no_gradient, state_word
+from gviz.render.boxes.shown_moment import Now
 from gviz.render.boxes.tensor_pictures import DIGITS
-from gviz.render.boxes.value_rows import (
-    HOOK,
-    LONGEST_HOOK,
-    Now,
-    as_grid,
-    below_value,
-    brief_gradient_row,
-    fitting_rows,
-    gradient_next_to_name,
-    gradient_rooms,
-    hook_names,
-    roomy,
-)
+from gviz.render.boxes.value_rows import HOOK, LONGEST_HOOK, as_grid, fitting_rows, hook_names
 from gviz.trace.graph_state import OPTIMIZER, NodeInfo, NodeState
-from gviz.trace.timeline import Moment, Timeline
+from gviz.trace.timeline import Timeline
 from gviz.values.number_text import count_text, number
 from gviz.values.plain_text import abridged, clipped, shown
 from gviz.values.value import Value, capture
@@ -441,60 +431,3 @@ def _loss_of(timeline: Timeline, pass_nr: int) -> str:
 
 def _total(length: float) -> Row:
     return Row(f"|g| {number(length, 3)}", "grad" if isfinite(length) else "bad", ".grad")
-
-
-@dataclass(slots=True)
-class Module:
-    """One module: its path and class, its depth, its calls, and all its nodes and parameters."""
-
-    path: str
-    kind: str
-    depth: int
-    calls: set[int] = field(default_factory=set)
-    nodes: list[int] = field(default_factory=list)
-    parameters: list[int] = field(default_factory=list)
-
-
-def module_tree(graph: CallGraph) -> list[Module]:
-    """Return every module that was called, followed by the modules in it. A parameter lies where all its uses lie."""
-    modules: dict[str, Module] = {}
-    for node, chain in _chains(graph):
-        for depth, call in enumerate(chain if not chain or not chain[0].is_data else ()):
-            module = modules.setdefault(call.path, Module(call.path, call.kind, depth))
-            if node in graph.loose:
-                module.parameters.append(node)
-            else:
-                module.calls.add(call.scope)
-                module.nodes.append(node)
-    return sorted(modules.values(), key=lambda module: _place(modules, module.path))
-
-
-def gradient_of(module: Module, moment: Moment) -> float | None:
-    """Return the norm of all ``.grad`` in a module; None where there is none yet."""
-    states = dict(zip(module.parameters, moment.states(module.parameters), strict=True))
-    return gradient_norm(module.parameters, states)
-
-
-def is_frozen(module: Module, moment: Moment) -> bool:
-    """Return whether a module has parameters, and none of them requires a gradient."""
-    states = moment.states(module.parameters)
-    return bool(states) and all(state is not None and not state.requires_grad for state in states)
-
-
-def _chains(graph: CallGraph) -> Iterator[tuple[int, tuple[ModuleCall, ...]]]:
-    uses: dict[int, list[tuple[ModuleCall, ...]]] = {}
-    for node in graph.nodes:
-        chain = graph.calls.get(node, ())
-        if node not in graph.loose:
-            yield node, chain
-        for source in {*graph.inputs.get(node, ())} & {*graph.loose}:
-            uses.setdefault(source, []).append(chain)
-    for node, chains in uses.items():
-        yield node, shared(chains)
-
-
-def _place(modules: Mapping[str, Module], path: str) -> tuple[int, ...]:
-    """Return the sort key of a module: below the modules around it, by their first node."""
-    parts = path.split(".")
-    around = [".".join(parts[: end + 1]) for end in range(len(parts))]
-    return tuple(modules[outer].nodes[0] for outer in around if outer in modules and modules[outer].nodes)
