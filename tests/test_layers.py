@@ -90,12 +90,14 @@ INSIDE = {
         boxes.collapse_note boxes.gradient_bars boxes.box_size layout.routing boxes.graph_structure
         boxes.shown_moment boxes.value_rows boxes.node_states boxes.brief_rows boxes.edge_content boxes.collapsed_box
         boxes.comparison_rows boxes.box_content scene
-        legend figure page.changes cells.viewport graphviz.box_label graphviz.legend_table graphviz.placement
+        legend figure page.changes cells.viewport graphviz.box_label graphviz.legend_table graphviz.chain_columns
+        graphviz.direction_and_spacing graphviz.spine graphviz.coordinates
         graphviz.dot detail_level picture_request page.html_document forms.picture_json
-        forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry forms.series forms.svg
-        forms.png_and_pdf page.opened_boxes page.page_data forms.gif forms.animation
-        file_formats
-        boxes.module_tree""",
+        forms.text forms.mermaid forms.dot_text graphviz.module_frames graphviz.figure_size graphviz.scene_drawing
+        page.geometry forms.series page.opened_boxes page.page_data forms.gif
+        boxes.module_tree
+        graphviz.column_choice graphviz.readable_detail forms.png_and_pdf forms.svg forms.animation
+        file_formats""",
     "source": "call_stack parsing saved_tensor_names variables_of_objects",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """

@@ -15,7 +15,7 @@ The walk of one node, from the trace to an SVG:
 * `scene` dresses that structure for one moment: the node's value and gradient become rows, its state becomes a style
   (`boxes.box_content`, `boxes.edge_content`).
 * `graphviz.dot` writes the scene in Graphviz's language, and `graphviz.scene_drawing` runs Graphviz. A graph that
-  Graphviz cannot lay out in time gets the coordinates of `layout` (`graphviz.placement`).
+  Graphviz cannot lay out in time gets the coordinates of `layout` (`graphviz.coordinates`).
 * `forms.svg` makes the file; `theme` and `styles` give each style its colours.
 
 The terminal draws the same scene differently: `layout` places the boxes on a grid of characters, and `cells` paints

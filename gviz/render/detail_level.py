@@ -46,8 +46,8 @@ from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informativ
 from gviz.render.boxes.repeats import is_repeat_named
 from gviz.render.figure import as_figure
 from gviz.render.graphviz.box_label import CHARACTER, ROW
+from gviz.render.graphviz.direction_and_spacing import flow
 from gviz.render.graphviz.dot import Manner, digraph
-from gviz.render.graphviz.placement import flow
 from gviz.render.graphviz.process import TooSlowError, draw_all
 from gviz.render.scene import framed, scene
 from gviz.render.theme import LIGHT, Direction, Theme
