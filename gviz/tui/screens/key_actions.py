@@ -25,7 +25,7 @@ from gviz.tui.keymaps import ACTS, Act, Keys, first, keys_of
 from gviz.tui.language.command import Command
 from gviz.tui.language.parser import spec_of
 from gviz.tui.screens.prompt_control import condition_of
-from gviz.tui.screens.screen_context import SessionScreen
+from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.widgets.panel_messages import LinePointed, RowActed
 from gviz.tui.widgets.status_rows import EventRow, KeysRow
 from gviz.tui.widgets.tape_panel import Tape
