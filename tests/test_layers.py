@@ -130,7 +130,7 @@ INSIDE = {
     "explain": """
         program_text statements_without_effect edit finding node_question operation_sets formula grad_history
         parameter_updates backward_passes
-        training source_frames display_names iteration_words hook_effects survey program_errors tracking
+        training source_frames display_names iteration_words hook_effects recording_survey program_errors tracking
         value_computation saved_memory
         module_times module_costs iteration_summary
         outgoing_gradients pass_contributions findings.budget_alarms findings.nan_arithmetic findings.nan_remedies

@@ -13,8 +13,8 @@ from gviz.explain.finding_kinds import BY_NAME, KINDS, Kind
 from gviz.explain.findings.copied_model import parameter_copies
 from gviz.explain.leaves_without_gradient import leaf_findings
 from gviz.explain.program_errors import all_failures
+from gviz.explain.recording_survey import Survey
 from gviz.explain.suppressed_findings import OF_COPIES, without_consequences
-from gviz.explain.survey import Survey
 from gviz.explain.why import why_failure
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished
 from gviz.trace.timeline import Timeline

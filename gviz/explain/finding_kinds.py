@@ -117,7 +117,7 @@ from gviz.explain.findings import (
 )
 from gviz.explain.node_question import Question, Topic
 from gviz.explain.program_errors import Failure
-from gviz.explain.survey import Survey
+from gviz.explain.recording_survey import Survey
 
 Severity = Literal["error", "warning", "note", "fact"]
 """The level of a finding.

@@ -18,7 +18,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.grad_history import is_zero
 from gviz.explain.parameter_updates import idle_parameters, nodes_with_numbers, steps_by
 from gviz.explain.program_text import line_text
-from gviz.explain.survey import Survey
+from gviz.explain.recording_survey import Survey
 from gviz.explain.tracking import ancestors
 from gviz.explain.why import why
 

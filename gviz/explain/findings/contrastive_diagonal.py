@@ -23,7 +23,7 @@ from gviz.explain.edit import after
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import RESHAPING
 from gviz.explain.program_text import target_of
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.values.number_text import shape_text
 
 _PRODUCTS = {"mm", "matmul", "cosine_similarity"}

@@ -28,8 +28,8 @@ from gviz.explain.program_text import (
     numbers_read,
     statement_at,
 )
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend, why_cut
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo

@@ -20,7 +20,7 @@ from gviz.explain.edit import with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import ACTIVATIONS, ELEMENTWISE, RESHAPING, SOFTMAXES, WEIGHTED_SUMS
 from gviz.explain.program_text import called_name, program_text, statement_at
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.values.number_text import shape_text
 
 _NORMS = ("linalg_vector_norm", "norm", "frobenius_norm")

@@ -20,8 +20,8 @@ from gviz.explain.edit import Edit, replaced_call, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import LOSSES_OF_PAIRS, SAME_NUMBERS
 from gviz.explain.program_text import called_function, has_parameter
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import own_frame
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.values.number_text import shape_text

@@ -26,6 +26,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import DROPOUTS
 from gviz.explain.program_text import classes_named, methods_of
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.statements_without_effect import (
     APPLY,
     Discarded,
@@ -34,7 +35,6 @@ from gviz.explain.statements_without_effect import (
     dropped_call,
     forward_has_effects,
 )
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

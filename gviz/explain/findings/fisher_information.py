@@ -17,7 +17,7 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.other_errors import gradients_taken
 from gviz.explain.grad_history import CLEARED
 from gviz.explain.operation_sets import CLASS_LOSSES, LISTS, LOSSES, RESHAPING, SAME_NUMBERS, SOFTMAXES
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 

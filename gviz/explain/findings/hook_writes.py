@@ -11,8 +11,8 @@ from gviz.explain.display_names import label, titled
 from gviz.explain.edit import wrapped
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import program_text
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text
-from gviz.explain.survey import Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown

@@ -13,8 +13,8 @@ from gviz.explain.backward_passes import loss_at
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import options_of
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import Survey
 from gviz.explain.tracking import ancestors
 from gviz.values.number_text import number
 from gviz.values.value_text import norm

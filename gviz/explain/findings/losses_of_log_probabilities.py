@@ -10,8 +10,8 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import renamed_call, with_dim
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import SOFTMAXES
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.values.number_text import number
 
 _LOSSES = ("nll_loss", "nll_loss2d", "ctc_loss", "kl_div")

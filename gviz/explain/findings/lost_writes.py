@@ -9,7 +9,7 @@ from gviz.events import StorageWritten
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import statement_at
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown

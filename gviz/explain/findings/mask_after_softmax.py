@@ -11,8 +11,8 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import softmax_last
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import DROPOUTS, RESHAPING, SAME_NUMBERS, WEIGHTED_SUMS
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.values.number_text import number
 
 _MASKS = ("mul", "masked_fill", "where", "add", "sub", "setitem", "index_put")

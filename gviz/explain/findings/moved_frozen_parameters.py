@@ -23,8 +23,8 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.hook_effects import HookEffect, hooks_of
 from gviz.explain.parameter_updates import next_step, numbers_without_shape, options_of
 from gviz.explain.program_text import assignment, receiver
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost
-from gviz.explain.survey import Survey
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.plain_text import shown

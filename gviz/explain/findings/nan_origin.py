@@ -78,8 +78,8 @@ from gviz.explain.operation_sets import MASKING
 from gviz.explain.parameter_updates import is_unseen, resumed_at, step_of, step_words
 from gviz.explain.pass_contributions import arriving_gradient, rule_words
 from gviz.explain.program_text import called_function, line_text
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost, own_frame
-from gviz.explain.survey import Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, is_partial
 from gviz.explain.value_computation import Operand, computation
 from gviz.source.call_stack import Frame

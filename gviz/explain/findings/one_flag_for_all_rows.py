@@ -20,7 +20,7 @@ from gviz.explain.edit import Edit, with_dim
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import COMPARISONS, RESHAPING
 from gviz.explain.program_text import called_function
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.values.number_text import shape_text
 
 _FLAGS = ("any", "all")

@@ -14,8 +14,8 @@ from gviz.explain.edit import before, wrapped
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import CLEARED
 from gviz.explain.program_text import line_text, receiver
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text
-from gviz.explain.survey import Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.values.number_text import number

@@ -26,8 +26,8 @@ from gviz.explain.program_text import (
     target_of,
     update_in_place,
 )
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost
-from gviz.explain.survey import Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo

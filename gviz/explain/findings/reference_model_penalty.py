@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import LISTS, SAME_NUMBERS
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 
 _NORMALIZING = frozenset({"log_softmax", "logsumexp", "_log_softmax"})
 _CHOOSING = frozenset({"gather", "getitem", "index", "take_along_dim", "nll_loss"})

@@ -24,7 +24,7 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.unbounded_loss import Term, summands_by_element
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.program_text import ProgramText, called_name, is_at
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.values.number_text import number
 
 _MOST = 400

@@ -9,7 +9,7 @@ from gviz.explain.edit import with_dim
 from gviz.explain.finding import Finding
 from gviz.explain.findings.softmax_index_groups import softmax_of_other_groups
 from gviz.explain.operation_sets import DROPOUTS, RESHAPING
-from gviz.explain.survey import NodeRecord, Survey, dimensions_named
+from gviz.explain.recording_survey import NodeRecord, Survey, dimensions_named
 
 
 def softmax_of_other_dim(survey: Survey) -> Iterator[Finding | None]:

@@ -24,7 +24,7 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import DROPOUTS, RESHAPING, SAME_NUMBERS
 from gviz.explain.program_text import called_name, expression, parameters_around
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.values.number_text import number
 from gviz.values.value import Array

@@ -15,8 +15,8 @@ from gviz.explain.edit import Edit, node_replaced
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import StepEffects, options_of
 from gviz.explain.program_text import frame_of, program_text
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import own_frame
-from gviz.explain.survey import Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

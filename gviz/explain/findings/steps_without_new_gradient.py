@@ -11,8 +11,8 @@ from gviz.explain.display_names import label
 from gviz.explain.edit import removed
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import all_frozen, step_of, steps_by, why_nothing
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost
-from gviz.explain.survey import Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import file_line, shown

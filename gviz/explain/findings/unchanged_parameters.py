@@ -18,8 +18,8 @@ from gviz.explain.findings.steps_below_precision import largest_element, mostly_
 from gviz.explain.findings.vanishing_exploding import Waypoint, is_cancelled, path_to, vanishing
 from gviz.explain.grad_history import is_zero
 from gviz.explain.parameter_updates import StepEffects, numbers_without_shape, options_of, written_parameter
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost
-from gviz.explain.survey import Survey
 from gviz.values.number_text import number
 from gviz.values.value_text import norm
 

@@ -10,8 +10,8 @@ from gviz.explain.display_names import titled
 from gviz.explain.edit import Edit, node_replaced
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import called_name, frame_of, statement_at
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline

@@ -13,8 +13,8 @@ from gviz.explain.backward_passes import pass_started
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import without_in_place
 from gviz.explain.finding import Finding
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import at_text, innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 

@@ -46,8 +46,8 @@ from gviz.explain.program_text import (
     statement_at,
     written_by_call,
 )
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost
-from gviz.explain.survey import Survey
 from gviz.explain.tracking import descendants
 from gviz.explain.value_computation import Operand, computation
 from gviz.source.call_stack import Frame
