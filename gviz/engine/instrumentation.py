@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from gviz import emit, model_names
+from gviz import emit, parameter_names
 from gviz.emit import Channel, Seen
 from gviz.engine.memory import address_of, owner_of
 from gviz.engine.modes import thread
@@ -522,7 +522,7 @@ class PassReport:
         edges = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in roots)
         targets = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in inputs)
         values = tuple(self._captured(seed) for seed in seeds)
-        model_names.emit_holders(channel, functools.partial(_leaf_node, channel))
+        parameter_names.emit_holders(channel, functools.partial(_leaf_node, channel))
         self._stack = channel.stack()
         channel.emit(BackwardStarted(self.number, edges, values, retain_graph, create_graph, targets, self._stack))
 

@@ -35,7 +35,7 @@ from gviz.adapters.pytorch.state_snapshot import Key, NoSnapshot, NotRestored, R
 from gviz.adapters.pytorch.tensor_properties import version_of
 from gviz.adapters.recording_budget import NO_RATE, STILL_FOR, TOO_SMALL, Alarm, Budget, Look, Values
 from gviz.events import Marked
-from gviz.model_names import parameters_in
+from gviz.parameter_names import parameters_in
 from gviz.source import variables_of_objects
 from gviz.system import notice
 

@@ -2,7 +2,7 @@
 
 Read first:
 
-1. `structure.py`: `structure`, the boxes and lines of one iteration, made once.
+1. `graph_structure.py`: `structure`, the boxes and lines of one iteration, made once.
 2. `folding.py`: `fold`, which nodes share a box because a module is collapsed or a block repeats.
 3. `value_rows.py`: the lines of text in the box of a node at one moment.
 
