@@ -95,7 +95,7 @@ INSIDE = {
         graphviz.dot detail_level picture_request page.html_document forms.picture_json
         forms.text forms.mermaid forms.dot_text graphviz.module_frames graphviz.figure_size graphviz.scene_drawing
         page.geometry forms.series page.opened_boxes page.page_data forms.gif
-        boxes.module_tree
+        boxes.called_modules
         graphviz.column_choice graphviz.readable_detail forms.png_and_pdf forms.svg forms.animation
         file_formats""",
     "source": "call_stack parsing saved_tensor_names variables_of_objects",

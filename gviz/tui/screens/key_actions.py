@@ -16,7 +16,7 @@ from textual.scroll_view import ScrollView
 from gviz.errors import GvizError
 from gviz.explain.source_frames import frame_text
 from gviz.query_syntax.stop_condition import stop
-from gviz.render.boxes.module_tree import module_tree
+from gviz.render.boxes.called_modules import module_tree
 from gviz.trace.graph_state import NodeState
 from gviz.tui.breakpoints import BreakpointEntry, marked_lines
 from gviz.tui.commands import graph_view
