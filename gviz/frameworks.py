@@ -21,7 +21,7 @@ from gviz.rich_representation import debugger_front
 from gviz.system import notice
 from gviz.system.gc_pause import uncollected
 from gviz.system.import_hook import when_imported
-from gviz.trace.file.retention import Until
+from gviz.trace.file.retention_policy import Until
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.record import ALL, OWN, Kept, NestedRecording, Recording, Window
 from gviz.values.value import Keep
@@ -38,7 +38,7 @@ class Framework:
 
     `adapter` is a module whose ``Attachment(channel, model, scope)`` observes the package within a ``with`` block. Its
     ``spent`` is the time in nanoseconds that this took on the program's threads, and ``node_of`` returns a tensor's
-    node. `sentinel` is a module whose ``Monitored(attached, budget, write, pause)`` does so within a budget.
+    node. `monitor` is a module whose ``Monitored(attached, budget, write, pause)`` does so within a budget.
     `existing_graph` is a module whose ``events_of_graph`` describes the existing graph of objects that are tensors
     (``is_tensor``).
     """
@@ -46,7 +46,7 @@ class Framework:
     package: str
     name: str
     adapter: str
-    sentinel: str
+    monitor: str
     existing_graph: str
     install: str
 
@@ -76,11 +76,11 @@ class Framework:
         budget = scope.new_budget()
         with uncollected():  # a collection looks at all objects of the framework, which takes longer than the imports
             adapter = import_module(self.adapter)
-            sentinel = import_module(self.sentinel) if budget is not None else None
+            monitor = import_module(self.monitor) if budget is not None else None
         attached = adapter.Attachment(began.channel, model, scope)
-        if sentinel is not None:
+        if monitor is not None:
             write, pause = partial(began.set_fact, "monitored"), partial(_pause, began)
-            attached = sentinel.Monitored(attached, budget, write, pause)
+            attached = monitor.Monitored(attached, budget, write, pause)
         with attached as it:
             began.add_lookup(it.node_of)
             if budget is None:
@@ -93,7 +93,7 @@ TORCH = Framework(
     "torch",
     "PyTorch",
     "gviz.adapters.pytorch.attachment",
-    "gviz.adapters.pytorch.sentinel",
+    "gviz.adapters.pytorch.budget_monitor",
     "gviz.adapters.pytorch.existing_graph",
     "pip install 'gviz[torch]'",
 )

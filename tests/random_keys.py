@@ -18,7 +18,7 @@ from tmux import Tmux
 
 from gviz.tui.commands.command_table import SPECS
 from gviz.tui.keymaps import ACTS, keys_of
-from gviz.tui.panel_arrangement import SMALLEST
+from gviz.tui.panel_choice import SMALLEST
 
 ROOT = Path(__file__).parents[1]
 SIZES = ((20, 5), (40, 12), (80, 24), (120, 40), (200, 60))

@@ -23,11 +23,11 @@ MAY_IMPORT = {
     "events": BOTTOM,
     "emit": BOTTOM | {"events"},
     "query_syntax": BOTTOM | {"events"},
-    "model_names": BOTTOM | {"emit", "events"},
+    "parameter_names": BOTTOM | {"emit", "events"},
     "state_dict_load": BOTTOM | {"emit", "events"},
     "result_tensors": BOTTOM | {"events"},
-    "engine": BOTTOM | {"emit", "events", "state_dict_load", "model_names", "result_tensors"},
-    "adapters": BOTTOM | {"emit", "events", "state_dict_load", "model_names", "result_tensors"},
+    "engine": BOTTOM | {"emit", "events", "state_dict_load", "parameter_names", "result_tensors"},
+    "adapters": BOTTOM | {"emit", "events", "state_dict_load", "parameter_names", "result_tensors"},
     "trace": BOTTOM | {"emit", "events", "result_tensors", "query_syntax", "version"},
     "query": BOTTOM | {"events", "trace", "query_syntax"},
     "explain": BOTTOM
@@ -70,11 +70,13 @@ SHOWING = {"query", "render", "tui", "explain", "compare"}
 INSIDE = {
     "trace": """
         graph_state timed_iterations whole_iterations weak_cache codec tensor_storage optimizer_steps stack_tree
-        index.event_columns sequence_period file.lock file.bulk_statistics file.retention naming.bindings
+        index.event_columns sequence_period file.lock file.bulk_statistics file.retention_policy naming.bindings
         recording.output_capture recording.exceptions index.change_lists backward_reach file.snapshot iterations
-        file.format naming.calls event_log phases file.paths naming.assignments nonfinite masked_infinities name_overlay
-        index.threads file.connection naming.names index.search_index file.event_batch spans contexts index.reachability
-        index.reference_checks file.reader file.ring node_table error_index index.node_state file.event_table
+        file.format naming.calls event_log phases file.paths naming.assignments nonfinite masked_infinities
+        node_name_overlay
+        index.threads file.connection naming.node_names index.search_index file.event_batch
+        iteration_and_phase_spans contexts index.reachability
+        index.reference_checks file.reader file.ring_buffer node_table error_index index.node_state file.event_table
         file.writer timeline recording.source_text backward_order navigation place_matches node_gradients
         condition_environment recording.record breakpoint_hits""",
     "live": """
@@ -83,24 +85,28 @@ INSIDE = {
         theme comparison_table boxes.tensor_pictures boxes.folding boxes.data_preparation boxes.edges graphviz.process
         curve layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.box_row
         boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles
-        boxes.node_remarks boxes.detail_rows
+        boxes.node_remarks boxes.full_detail_rows
         layout.columns cells.canvas boxes.drawn_nodes boxes.repeats boxes.function_calls boxes.graph_views
-        boxes.collapsed_parts boxes.part_gradients boxes.box_size layout.routing boxes.graph_structure
-        boxes.value_rows boxes.node_states boxes.edge_content boxes.module_boxes boxes.box_content scene
-        legend figure page.changes cells.viewport graphviz.labels graphviz.legend_table graphviz.placement
+        boxes.collapse_note boxes.gradient_bars boxes.box_size layout.routing boxes.graph_structure
+        boxes.shown_moment boxes.value_rows boxes.node_states boxes.brief_rows boxes.edge_content boxes.collapsed_box
+        boxes.comparison_rows boxes.box_content scene
+        legend figure page.changes cells.viewport graphviz.box_label graphviz.legend_table graphviz.chain_columns
+        graphviz.direction_and_spacing graphviz.spine graphviz.coordinates
         graphviz.dot detail_level picture_request page.html_document forms.picture_json
-        forms.text forms.mermaid forms.dot_text graphviz.scene_drawing page.geometry forms.series forms.svg
-        forms.png_and_pdf page.opened_boxes page.page_data forms.gif forms.animation
+        forms.text forms.mermaid forms.dot_text graphviz.module_frames graphviz.figure_size graphviz.scene_drawing
+        page.geometry forms.series page.opened_boxes page.page_data forms.gif
+        boxes.called_modules
+        graphviz.column_choice graphviz.readable_detail forms.png_and_pdf forms.svg forms.animation
         file_formats""",
-    "source": "call_stack parsing saved_names object_names",
+    "source": "call_stack parsing saved_tensor_names variables_of_objects",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
         private_api cuda_captures host_copies tensor_properties cuda_kernels device_values warning_lines
         value_capture operation_catalog node_identity recording_state gradient_hooks node_creation autograd_graph
         call_arguments existing_graph in_place_writes attribute_writes cuda_graphs module_calls optimizers
-        function_mode compilation autograd_passes attachment iteration_timer state_snapshot sentinel""",
+        function_mode compilation autograd_passes attachment iteration_timer state_snapshot budget_monitor""",
     "program": """
-        rank_names target hidden_frames start.sitecustomize recording_request interpreter_exit torch_alias
+        rank_trace_files target hidden_frames start.sitecustomize recording_request interpreter_exit torch_alias
         rank_recording recording_process""",
     "cli": """
         lessons options streams signals shell_quoting text_size sarif json_form recording_options trace_path
@@ -108,7 +114,8 @@ INSIDE = {
         debugger
         commands.whatif commands.diff commands.open main findings commands.tutor commands.record commands.monitor
         commands.export
-        commands.demo viewer recording_pages commands.run commands.graphify commands.gradcheck commands.show
+        commands.demo viewer recording_pages commands.run reported_recordings commands.graphify commands.gradcheck
+        commands.show
         commands.check
         commands.why commands.explain""",
     "api": """
@@ -119,49 +126,61 @@ INSIDE = {
     "graphify": "break_recorder construct tensor_code conversions rewrite breaks",
     "rerun": """
         change_parser branch branch_recording inputs function_body forward function_backward iteration
-        finite_differences surrogates second_order pytorch_text checked_script reproduction_script""",
+        finite_differences surrogate_gradients second_order pytorch_text checked_script reproduction_script""",
     "explain": """
-        program_text discarded_statement edit finding node_question operation_sets formula grad_history
+        program_text statements_without_effect edit finding node_question operation_sets formula grad_history
         parameter_updates backward_passes
-        training source_frames display_names iteration_words hook_effects survey program_errors tracking
-        computation saved_memory
+        training source_frames display_names iteration_words hook_effects recording_survey program_errors tracking
+        value_computation saved_memory
         module_times module_costs iteration_summary
         outgoing_gradients pass_contributions findings.budget_alarms findings.nan_arithmetic findings.nan_remedies
         findings.intended_infinities findings.diverging_training findings.nan_origin
-        findings.custom_backward_returns findings.checkpoint findings.error findings.shape_and_dtype_mismatch
-        findings.update_of_loop_variable findings.module_flag
-        findings.backward_of_module findings.state_of_one_step findings.constant_condition findings.recurrent_output
-        findings.dropped_result findings.no_gradient findings.copied_model findings.optimizer_step
-        findings.adversarial_gradients findings.gradient_clearing findings.opposed_passes
+        findings.custom_backward_returns findings.checkpoint findings.other_errors findings.shape_and_dtype_mismatch
+        findings.update_of_loop_variable findings.module_flag findings.backward_of_module
+        findings.state_of_one_step findings.constant_condition findings.recurrent_output
+        findings.dropped_result findings.no_gradient findings.copied_model findings.unregistered_layers
+        findings.parameters_without_optimizer
+        findings.adversarial_gradients findings.gradient_clearing findings.opposed_pass_gradients
         findings.gradient_clipping findings.loss_scale findings.gradient_accumulation findings.learning_rate
+        uses_without_gradient loss_contributions
         findings.grad_sum_over_passes findings.hook_mistakes findings.zero_gradient
-        findings.computed_value findings.in_place findings.second_backward findings.group_softmax
-        findings.broadcast findings.summed_loss findings.masked_mean findings.flag_for_rows
-        findings.softmax findings.squashed_twice findings.default_dimension
+        findings.value_origin findings.in_place_errors findings.second_backward findings.softmax_index_groups
+        findings.broadcast findings.summed_loss findings.masked_mean findings.one_flag_for_all_rows
+        findings.softmax_twice findings.squashed_twice findings.default_normalization_dimension
         findings.attached_target findings.loss_of_other_part findings.cut_summand findings.cut_selection
         findings.target_range findings.target_in_input
-        findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state findings.stagnation
-        findings.vanishing_exploding findings.unchanged_parameters findings.frozen_parameters
+        findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state
+        findings.loss_not_falling
+        findings.vanishing_exploding findings.steps_below_precision findings.unchanged_parameters
+        findings.moved_frozen_parameters
         findings.shared_parameters findings.weight_symmetry findings.padding_row findings.replicas
         findings.aliased_state findings.keys_not_loaded findings.running_statistics
         findings.train_eval_mode
-        findings.inverted_loss_mask findings.inverted_attention_mask findings.contrastive findings.prediction_range
+        findings.inverted_loss_mask findings.inverted_attention_mask findings.contrastive_diagonal
+        findings.prediction_range
         findings.unbounded_loss
-        findings.unread_variable findings.log_scale findings.noise_scale findings.schedulers
+        findings.unread_variable findings.log_scale findings.reparameterization_noise findings.schedulers
         findings.shifted_labels findings.missing_causal_mask findings.early_mean findings.self_comparison
-        findings.transmittance findings.flat_hinge findings.reference_term findings.carried_average
+        findings.transmittance findings.flat_hinge findings.reference_model_penalty findings.carried_average
         findings.constant_term findings.unbalanced_loss_terms findings.batch_sum findings.sample_order
         findings.reversed_list findings.unlearned_buffer findings.label_smoothing
-        findings.overwritten_setting findings.changed_data findings.noise_target
+        findings.overwritten_setting findings.changed_data findings.denoising_target
         findings.fisher_information findings.custom_backward_rule findings.overwritten_incoming_gradient
         findings.saved_intermediates findings.data_layout findings.second_derivatives
         findings.gradient_penalty findings.unused_argument
+        findings.steps_without_new_gradient findings.optimizer_made_in_loop
+        findings.undone_steps
+        findings.overwritten_inputs findings.hook_writes findings.lost_writes findings.normalization_of_one_element
+        findings.softmax_dimension findings.mask_after_softmax findings.duplicate_index
+        findings.losses_of_log_probabilities findings.writes_through_data
         finding_kinds
-        why failed_call check question node_facts event_description gradcheck_report whatif""",
+        why failed_call leaves_without_gradient checked_finding suppressed_findings check typed_question node_facts
+        event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
         modes watchers anomaly_detection printing node tensor promotion random broadcasting instrumentation op
-        pointwise_blocks ops._examples ops._kernels ops.strided views arguments settings functions_and_methods
+        pointwise_blocks ops._examples ops._kernels ops.strided views arguments argument_parser settings
+        functions_and_methods number_conversion
         creation legacy_constructors ops.copying backward unsupported_methods operation_table ops._declaration
         ops.embedding ops.shape ops.comparison ops.diagonals ops.elementary_functions ops.arithmetic
         ops.indexing ops.gathering ops.joining ops.losses ops.properties ops.reductions ops.activations
@@ -169,7 +188,8 @@ INSIDE = {
         linalg ops.normalization ops.pooling ops.random_draws random_tensors ops.sorting autograd.anomaly_mode
         autograd.function autograd.grad autograd.functional autograd.gradcheck autograd.graph autograd.variable
         utils.checkpoint utils.data.collate utils.data.dataset utils.data.sampler utils.data.dataloader
-        utils.hooks nn._family nn._scopes nn.functional namespace operation_lookup type_stubs nn.hooks nn.parameter
+        utils.hooks nn._families_by_dimension nn._scopes nn.functional namespace operation_lookup type_stubs
+        nn.hooks nn.parameter
         serialization
         nn.deprecated_names nn.init nn.module nn.activation nn.container nn.conv nn.distance nn.dropout nn.embedding
         nn.linear nn.attention nn.loss nn.padding nn.pooling nn.normalization nn.rnn nn.transformer nn.utils.rnn
@@ -178,7 +198,8 @@ INSIDE = {
         jit.nested_tensors jit.graph_recorder jit.sharing jit.memory_capture graphs cuda static
         jit.traced_function jit.trace_check jit.trace jit.joint_graph existing_graph""",
     "tui": """
-        _finding_hits panel_arrangement terminal_driver fold_state glyphs styled_lines keymaps stop_reason breakpoints
+        _finding_breakpoints panel_choice terminal_driver fold_state glyphs styled_lines keymaps stop_reason
+        breakpoints
         stop_search terminal themes config type_ahead drawing.training_summary drawing.tensor_elements drawing.help
         drawing.watches_and_breakpoints drawing.module_tree drawing.program_output drawing.node_details
         drawing.compared_node_boxes drawing.pass_list drawing.saved_tensors drawing.source drawing.status
@@ -189,7 +210,8 @@ INSIDE = {
         live_session language.parser language.command_input language.completion line_mode live_line_mode
         widgets._graph_drawings widgets.panel_messages widgets.text_panel widgets.list_panels widgets.node_panel
         widgets.graph_canvas widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel
-        screens.screen_context screens.palette screens.panel_stack screens.graph_reading screens.prompt_control
+        screens.panel_layout
+        screens.session_screen screens.palette screens.panel_stack screens.graph_reading screens.prompt_control
         screens.key_actions screens.overlay_pages screens.comparison_screen screens.controller
         screens.debugger_screen screens.live_screen screens.tutor_screen app""",
 }

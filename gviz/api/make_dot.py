@@ -17,7 +17,7 @@ from gviz.render.boxes.graph_options import LEVELS, Level, Options
 from gviz.render.figure import FIGURES, FigureName, as_figure, figure_named, page_within
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import Manner, digraph
-from gviz.render.graphviz.scene_drawing import in_figure
+from gviz.render.graphviz.figure_size import in_figure
 from gviz.render.picture_request import ExportOptions, Part, moment_scene
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gviz.errors import GvizError
 
 if TYPE_CHECKING:
-    from gviz.explain.check import Checked
+    from gviz.explain.checked_finding import Checked
     from gviz.explain.finding import Finding
     from gviz.trace.timeline import Timeline
 
@@ -23,7 +23,7 @@ def why(trace: str | os.PathLike[str] | Timeline, place: str, *, at: int | str |
         hint = "name it: 'w.grad', '#4', 'train.py:12'"
         raise GvizError(f"a place is a text, not {type(place).__name__}", hint=hint, exit_code=2)
     from gviz.api.moment_argument import moment_of
-    from gviz.explain.question import answers
+    from gviz.explain.typed_question import answers
 
     timeline = _timeline(trace)
     return answers(timeline, place, None if at is None else moment_of(timeline, at))[0]

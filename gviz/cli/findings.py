@@ -78,7 +78,7 @@ def how_to_open(program: Program, event: int, rank: Path | None = None) -> str:
     """
     from gviz.cli import shell_quoting
     from gviz.cli.program_run import command_line, is_trace
-    from gviz.program.rank_names import whole
+    from gviz.program.rank_trace_files import whole
 
     script, at = Path(program.argv[0]), f" --at {event}" if event else ""
     trace = program.output and whole(program.output) if program.as_module or not is_trace(script) else script
@@ -94,7 +94,7 @@ def how_to_read(program: Program) -> str:
     """Return the command that prints what an iteration does; empty for a program that cannot be named in it."""
     from gviz.cli import shell_quoting
     from gviz.cli.program_run import is_trace
-    from gviz.program.rank_names import whole
+    from gviz.program.rank_trace_files import whole
 
     script, *arguments = program.argv
     trace = program.output and whole(program.output) if program.as_module or not is_trace(Path(script)) else script
@@ -140,7 +140,7 @@ def as_data(format: str, inputs: Recordings, rank_findings: list[RankFinding]) -
 def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Finding]:
     """Return the findings that explain a place at a moment, both as people write them; without a moment, at the end."""
     from gviz.api.moment_argument import moment_of
-    from gviz.explain.question import answers
+    from gviz.explain.typed_question import answers
 
     moment = moment_of(timeline, at) if at else None
     findings = answers(timeline, place, moment)

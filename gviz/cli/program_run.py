@@ -8,32 +8,27 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import click
 
 from gviz.api import output_files
-from gviz.cli import argument_order, recording_input, recording_options, shell_quoting, signals, streams
+from gviz.cli import argument_order, recording_options, shell_quoting, signals, streams
 from gviz.cli.progress import Progress
 from gviz.cli.recording_input import holds_traces
 from gviz.cli.signals import SignalExitCode, SignalForwarder
 from gviz.cli.trace_path import TraceName
 from gviz.errors import GvizError
-from gviz.program import rank_names, torch_alias
+from gviz.program import rank_trace_files, torch_alias
 from gviz.program.recording_request import WHOLE, Engine, Keeping, Order, start
-from gviz.system.scratch import scratch_folder
 from gviz.trace.file import lock, paths
 from gviz.tui import terminal
 from gviz.values.plain_text import shown
-
-if TYPE_CHECKING:
-    from gviz.cli.recording_input import Recordings
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -124,7 +119,7 @@ def record_program(program: Program) -> ProgramTrace:
         if code >= 128:
             raise GvizError("nothing was recorded", exit_code=code)
         raise click.exceptions.Exit(code)  # the recording process has shown the error
-    for one in (trace, *rank_names.rank_traces(trace)):
+    for one in (trace, *rank_trace_files.rank_traces(trace)):
         paths.fold_file(one)
     return ProgramTrace(trace, code, code if run.was_interrupted else 0)
 
@@ -270,58 +265,3 @@ def _wait(forwarder: SignalForwarder, trace: Path) -> int:
     if shows_progress:
         progress.clear()
     return code
-
-
-@contextmanager
-def recorded(program: Program) -> Iterator[Recordings]:
-    """Yield the recordings in a trace, or run and record the program and yield that recording (see `trace_of`).
-
-    Raises GvizError if they have neither a tensor operation nor an error.
-    """
-    with trace_of(program) as trace, recording_input.opened(trace) as inputs:
-        if not any(timeline.nodes or timeline.failures for timeline in inputs.timelines):
-            raise GvizError(
-                "no tensor operation was recorded, so there is nothing to report",
-                hint="the script must run the operations itself: call the function that contains them",
-                exit_code=3,
-            )
-        yield inputs
-
-
-@contextmanager
-def trace_of(program: Program) -> Iterator[Path]:
-    """Yield the path of a trace: the `program` itself if it is one, else the trace of a run of the program.
-
-    The trace of a run is deleted afterwards, unless the program has an `output`. If ranks were recorded, the path is
-    the folder with their traces. A signal that ended the program also ends the command, but only after the ``with``
-    block, so that the command still answers from what was recorded.
-    """
-    name, *arguments = program.argv
-    if not program.as_module and is_trace(Path(name)):
-        argument_order.refuse_for_trace(name, arguments)
-        yield Path(name)
-        return
-    with scratch_folder() as folder:
-        output = program.output or folder / rank_names.MAIN
-        with _output_on_stderr():
-            recorded = record_program(replace(program, output=output))
-        try:
-            yield rank_names.whole(recorded.trace)
-        except GvizError as error:
-            error.exit_code = recorded.interrupted or error.exit_code
-            raise
-    if recorded.interrupted:
-        raise click.exceptions.Exit(recorded.interrupted)
-
-
-@contextmanager
-def _output_on_stderr() -> Iterator[None]:
-    """In the ``with`` block, send the standard output of child processes to standard error."""
-    sys.stdout.flush()
-    stdout = os.dup(1)
-    try:
-        os.dup2(2, 1)
-        yield
-    finally:
-        os.dup2(stdout, 1)
-        os.close(stdout)

@@ -13,7 +13,7 @@ import click
 
 from gviz.cli.progress import with_progress
 from gviz.errors import GvizError
-from gviz.program.rank_names import MAIN, OF_A_RANK
+from gviz.program.rank_trace_files import MAIN, OF_A_RANK
 from gviz.values.plain_text import shown
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ class _Values(click.ParamType["tuple[Keep, int | None]"]):
 def _bound(ctx: click.Context, param: click.Parameter, text: str) -> str:
     """Refuse text that is not a bound."""
     if text:
-        from gviz.trace.file.retention import bounds
+        from gviz.trace.file.retention_policy import bounds
 
         bounds(**{"last" if param.name == "newest" else str(param.name): text})
     return text

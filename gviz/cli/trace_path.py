@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from gviz.errors import GvizError
-from gviz.program.rank_names import MAIN, called, trace_of
+from gviz.program.rank_trace_files import MAIN, called, trace_of
 from gviz.values.plain_text import clipped, shown
 
 RANK = "{rank}"

@@ -30,8 +30,10 @@ one test.
 Files import in one direction; the layer test has their order. What is built on `Tensor` but needed by it is registered
 there: `functions_and_methods` adds the methods of operations to `Methods`, and other files add functions to
 `tensor.callbacks`. Around the core, `ops` declares the operations by the chapters of PyTorch's documentation;
-`nn`, `optim` and `jit` are built on them. `views` defines in-place writes and which tensors share memory. `arguments`
-parses calls as PyTorch does, and `messages` has its error texts.
+`nn`, `optim` and `jit` are built on them. `views` defines in-place writes and which tensors share memory.
+`argument_parser` checks the arguments of calls by their `signatures`, as PyTorch does, `arguments` has the sizes and
+options of factories, `number_conversion` refuses numbers that a dtype cannot hold, and `messages` has PyTorch's error
+texts.
 """
 
 # ruff: noqa: F403  # the namespace is what the modules declare in `__all__`

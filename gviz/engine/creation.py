@@ -10,19 +10,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import dtypes, instrumentation, messages
-from gviz.engine.arguments import (
-    Options,
-    checked,
-    combination,
-    fitting,
-    in_range,
-    integer,
-    kind_of,
-    number,
-    sizes,
-    typename,
-    worded,
-)
+from gviz.engine.arguments import Options, checked, combination, integer, kind_of, number, sizes, typename, worded
 from gviz.engine.arguments import size as sizes_given
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import front, taking_out
@@ -30,6 +18,7 @@ from gviz.engine.layout import contiguous_format, preserve_format, strides_in, w
 from gviz.engine.layout import zeros as zeros_in
 from gviz.engine.layout import zeros_like as zeros_as
 from gviz.engine.modes import thread
+from gviz.engine.number_conversion import fitting, integer_array, real_number
 from gviz.engine.op import any_requires_grad
 from gviz.engine.tensor import Tensor, callbacks, new_tensor
 from gviz.events import OpSeen
@@ -151,7 +140,7 @@ def _stored(data: Any, shape: tuple[int, ...], kind: DType) -> Array:
     if 0 not in shape:
         _flatten(data, shape, 0, kind, flat)
     if not kind.is_floating_point and kind is not dtypes.bool_:
-        return _integers(flat, kind).reshape(shape)
+        return integer_array(flat, kind).reshape(shape)
     target = np.float64 if kind.is_floating_point else kind.numpy
     return cast(np.array(flat, dtype=target), kind).reshape(shape)
 
@@ -160,7 +149,7 @@ def _flatten(data: Any, shape: tuple[int, ...], dim: int, kind: DType, flat: lis
     """Append the numbers of nested sequences to `flat`. Raises ValueError if lengths differ."""
     assert kind.numpy  # raises for a dtype that is only a name
     if dim == len(shape):
-        flat.append(_number(data, kind))
+        flat.append(real_number(data, kind))
         return
     if not is_sequence(data) and not isinstance(data, str):
         raise TypeError("not a sequence")
@@ -171,41 +160,6 @@ def _flatten(data: Any, shape: tuple[int, ...], dim: int, kind: DType, flat: lis
         return
     for item in data:
         _flatten(item, shape, dim + 1, kind, flat)
-
-
-def _number(value: Any, kind: DType) -> Any:
-    if isinstance(value, Tensor):
-        if value._array.size != 1:
-            raise ValueError("only one element tensors can be converted to Python scalars")
-        if not kind.is_floating_point and value.dtype.is_floating_point:
-            raise TypeError("only integer tensors of a single element can be converted to an index")
-        return value.item()
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, _NUMBERS):
-        return value
-    if kind.is_floating_point:
-        raise TypeError(f"must be real number, not {typename(value)}")
-    raise TypeError(f"'{typename(value)}' object cannot be interpreted as an integer")
-
-
-def _integers(flat: list[Any], kind: DType) -> Array:
-    """Return numbers as integers, truncated towards zero. Raises RuntimeError for one out of the range of `kind`."""
-    if float in {*map(type, flat)}:
-        if any(value != value or not in_range(value, kind) for value in flat):
-            raise _overflow(kind)
-        flat = [int(value) for value in flat]
-    try:
-        array = np.array(flat, dtype=np.int64)
-    except OverflowError:
-        raise ValueError("Overflow when unpacking long long") from None
-    if kind is not dtypes.int64 and array.size and not (in_range(array.min(), kind) and in_range(array.max(), kind)):
-        raise _overflow(kind)
-    return array.astype(kind.numpy)
-
-
-def _overflow(kind: DType) -> RuntimeError:
-    return RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
 
 
 # ----------------------------------------------------------------------------------------------------------------------

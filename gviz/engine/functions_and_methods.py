@@ -17,7 +17,8 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import dtypes, instrumentation, messages, watchers
-from gviz.engine.arguments import missing_arguments, parser_of, typename, wanting_tensors
+from gviz.engine.argument_parser import parser_of, wanting_tensors
+from gviz.engine.arguments import missing_arguments, typename
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.instrumentation import emitting_parts
 from gviz.engine.layout import contiguous_format, strides_in

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from gviz import emit, model_names
+from gviz import emit, parameter_names
 from gviz.emit import Channel, Seen
 from gviz.engine.memory import address_of, owner_of
 from gviz.engine.modes import thread
@@ -47,7 +47,7 @@ from gviz.events import (
     StorageWritten,
 )
 from gviz.result_tensors import parts
-from gviz.source import object_names
+from gviz.source import variables_of_objects
 from gviz.source.call_stack import called_by_the_program, forwards
 from gviz.values.value import Value, shape_of
 
@@ -109,7 +109,7 @@ def _name_of(tensor: Tensor) -> str:
     """
     if tensor._is_number or tensor._is_mask or tensor._grad_of is not None:
         return ""
-    return object_names.global_name(tensor) if tensor._is_parameter else object_names.first_name(tensor)
+    return variables_of_objects.global_name(tensor) if tensor._is_parameter else variables_of_objects.first_name(tensor)
 
 
 def seen_node(channel: Channel, node: Node) -> Seen:
@@ -522,7 +522,7 @@ class PassReport:
         edges = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in roots)
         targets = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in inputs)
         values = tuple(self._captured(seed) for seed in seeds)
-        model_names.emit_holders(channel, functools.partial(_leaf_node, channel))
+        parameter_names.emit_holders(channel, functools.partial(_leaf_node, channel))
         self._stack = channel.stack()
         channel.emit(BackwardStarted(self.number, edges, values, retain_graph, create_graph, targets, self._stack))
 

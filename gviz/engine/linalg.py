@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gviz.engine.arguments import want_tensors as _want_tensors
+from gviz.engine.argument_parser import want_tensors as _want_tensors
 from gviz.engine.ops.diagonals import diagonal as _diagonal
 from gviz.engine.ops.linear_algebra import (
     cholesky,

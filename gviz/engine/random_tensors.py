@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes, random
-from gviz.engine.arguments import checked, kind_of, want_tensors
+from gviz.engine.argument_parser import want_tensors
+from gviz.engine.arguments import checked, kind_of
 from gviz.engine.arguments import size as sizes_given
 from gviz.engine.creation import factory_result, shape_of
 from gviz.engine.layout import checked_format, contiguous_format, preserve_format, zeros_like

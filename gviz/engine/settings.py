@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from gviz.engine import messages
-from gviz.engine.arguments import parser_of, wanting_tensors
+from gviz.engine.argument_parser import parser_of, wanting_tensors
 from gviz.engine.devices import CPU, refuse
 from gviz.engine.devices import device as Device
 from gviz.engine.tensor import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from gviz.events import NodeCreated
-from gviz.events.operation_names import PRODUCTS, documented_name
+from gviz.events.documented_operation_names import PRODUCTS, documented_name
 from gviz.explain.formula import is_small
 from gviz.explain.operation_sets import RESHAPING, RESHAPING_CALLS
 from gviz.explain.source_frames import at_text

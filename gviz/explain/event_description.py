@@ -33,13 +33,13 @@ from gviz.events import (
     VariableHeld,
     Warned,
 )
-from gviz.explain.computation import computation
 from gviz.explain.display_names import MAX_NAME, further_names, label, output_called, output_label
 from gviz.explain.iteration_words import phase_words
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
 from gviz.explain.parameter_updates import all_options, is_unseen, resumed_at, step_of, why_nothing, written_tensor
 from gviz.explain.source_frames import at_text
 from gviz.explain.tracking import why_untracked
+from gviz.explain.value_computation import computation
 from gviz.result_tensors import as_taken
 from gviz.trace.graph_state import OutputState
 from gviz.trace.timeline import Moment, Timeline

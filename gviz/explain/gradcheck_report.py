@@ -10,7 +10,7 @@ from gviz.errors import GvizError
 from gviz.explain.display_names import label
 from gviz.rerun.finite_differences import GradientCheck, check_gradients, mismatch_patterns
 from gviz.rerun.second_order import FIRST_ORDER_DIFFERS, SecondOrder, second_order
-from gviz.rerun.surrogates import SURROGATES, surrogate_kind
+from gviz.rerun.surrogate_gradients import SURROGATES, surrogate_kind
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.plain_text import shown

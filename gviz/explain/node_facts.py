@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from gviz.events import NOT_SEEN, DataSet, GradFlowed, NodeCreated, StepStarted, StorageWritten, Warned
 from gviz.events.optimizer_options import option_text
-from gviz.explain.computation import Computation, Operand, computation, dropout_effect, saved_names
 from gviz.explain.display_names import MAX_NAME, further_names, is_mask, label, op_title
 from gviz.explain.grad_history import accumulation
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
@@ -21,6 +20,7 @@ from gviz.explain.parameter_updates import options_of, step_of
 from gviz.explain.pass_contributions import origin
 from gviz.explain.source_frames import frame_text
 from gviz.explain.tracking import as_at, why_untracked
+from gviz.explain.value_computation import Computation, Operand, computation, dropout_effect, saved_names
 from gviz.source.call_stack import source_lines
 from gviz.trace.graph_state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Moment, Timeline

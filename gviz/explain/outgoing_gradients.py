@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gviz.events import Edge, GradFlowed, StepFinished, StepStarted, left
-from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.display_names import symbol
 from gviz.explain.formula import attribute_words, rule_text, shapes_in, value_word, with_numbers
+from gviz.explain.value_computation import Computation, Operand, computation
 from gviz.trace.event_log import expect
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.node_gradients import step_grads

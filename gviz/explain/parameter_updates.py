@@ -8,7 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
-from gviz.events import DataSet, Event, NodeCreated, OptimizerStarted, OptimizerStepped, StorageWritten
+from gviz.events import (
+    DataSet,
+    Event,
+    NodeCreated,
+    OptimizerStarted,
+    OptimizerStepped,
+    StorageWritten,
+)
 from gviz.events.optimizer_options import Option, option_text, options_in
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Moment, Timeline
@@ -249,3 +256,27 @@ def _option_words(options: Mapping[str, Option], before: Mapping[str, Option]) -
 def numbers_without_shape(value: Value | None) -> tuple[object, ...] | None:
     """Return what is stored of a value's numbers: a storage and the parameter in it may differ in shape."""
     return None if value is None else (value.data, value.stats, value.blob)
+
+
+@dataclass(slots=True)
+class StepEffects:
+    """What the optimizer steps did to one parameter.
+
+    `gradient` is the norm of its last gradient, which arrived at event `filled`. `largest` is the largest absolute
+    element of its gradients so far. `first` is the event of the first step, and `steps` the number of steps. `moved` is
+    whether a number of it has changed. It is `exact` as long as all its numbers were compared, not only their
+    statistics.
+    """
+
+    gradient: float = 0.0
+    largest: float = 0.0
+    filled: int = 0
+    first: int = 0
+    steps: int = 0
+    moved: bool = False
+    exact: bool = True
+
+
+def written_parameter(event: StorageWritten | DataSet, owners: dict[int, int]) -> int:
+    """Return the parameter that was written to, 0 for anything else."""
+    return owners.get(event.storage, 0) if isinstance(event, StorageWritten) else event.node

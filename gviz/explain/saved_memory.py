@@ -30,10 +30,10 @@ from itertools import accumulate, pairwise, zip_longest
 import msgspec
 
 from gviz.events import Edge, NodeCreated, StepFinished
-from gviz.explain.computation import saved_edge, saved_places
 from gviz.explain.display_names import is_mask, label
 from gviz.explain.finding import Finding, Number
 from gviz.explain.source_frames import innermost
+from gviz.explain.value_computation import saved_edge, saved_places
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline

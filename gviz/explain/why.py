@@ -1,7 +1,7 @@
 """The answer to ``why``: why a node has its value, its gradient, or no gradient; why the program failed.
 
 `why` takes a node and a moment and returns the finding of the first kind in `gviz.explain.finding_kinds` that has an
-answer. `gviz.explain.question` reads what people type.
+answer. `gviz.explain.typed_question` reads what people type.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def _record(request: dict[str, Any], rank: int) -> None:
 
 def _new_trace(folder: Path, rank: int) -> Path:
     """Return an unused trace path for a rank: a program may restart its ranks."""
-    from gviz.program.rank_names import trace_of
+    from gviz.program.rank_trace_files import trace_of
 
     paths = (folder / trace_of(rank, again) for again in count())
     return next(path for path in paths if not path.exists())

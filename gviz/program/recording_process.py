@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gviz import frameworks
 from gviz.errors import GvizError
-from gviz.program import hidden_frames, interpreter_exit, rank_names, rank_recording, target, torch_alias
+from gviz.program import hidden_frames, interpreter_exit, rank_recording, rank_trace_files, target, torch_alias
 from gviz.program import recording_request as order
 from gviz.system import notice, processes
 from gviz.trace.file.paths import refuse_other_file, remove_for_new
@@ -72,7 +72,7 @@ def _begin(request: dict[str, Any], program: str) -> None:
 
 def _remove_rank_traces(trace: Path, *, force: bool) -> None:
     """Remove the traces of ranks that another run has left. Raises GvizError unless `force` is set."""
-    for rank in rank_names.rank_traces(trace):
+    for rank in rank_trace_files.rank_traces(trace):
         if not force:
             hint = "choose another folder, or --force overwrites them"
             raise GvizError(f"{trace.parent} already contains traces of ranks", hint=hint)

@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gviz.errors import GvizError
-from gviz.program.rank_names import MAIN
+from gviz.program.rank_trace_files import MAIN
 from gviz.system.processes import Start
 from gviz.values.plain_text import shown
 
 if TYPE_CHECKING:
-    from gviz.trace.file.retention import Until
+    from gviz.trace.file.retention_policy import Until
     from gviz.trace.recording.record import Kept
     from gviz.values.value import Keep
 
@@ -31,7 +31,7 @@ class Keeping:
 
     Arrays: whole up to `limit` bytes (None: the recorder's default), or less according to `keep`. Time: between the
     marks `first` and `last`. Long runs: the `newest` parts, some `older` ones and at most `max_size` bytes, in the
-    syntax of `gviz.trace.file.retention` (empty: everything); `until` ends the recording (for example at a nan).
+    syntax of `gviz.trace.file.retention_policy` (empty: everything); `until` ends the recording (for example at a nan).
     PyTorch programs: `phase`, `module`, `compiled`, `budget`, `from_iteration` and `pause_on`.
     """
 

@@ -11,7 +11,7 @@ from typing import Literal, Protocol, get_args
 
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.events.operation_names import depends_on_result, documented_name, documented_names
+from gviz.events.documented_operation_names import depends_on_result, documented_name, documented_names
 from gviz.query_syntax.expression_names import with_items, with_paths
 from gviz.source.call_stack import Frame
 from gviz.values.plain_text import clipped

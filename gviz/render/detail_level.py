@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from gviz.errors import GvizError
 from gviz.render.boxes.box_size import elements_room, named_by_model
-from gviz.render.boxes.collapsed_parts import DATA_COLLAPSED, MORE, OR, CollapsedParts, expand_option, summary
+from gviz.render.boxes.collapse_note import DATA_COLLAPSED, MORE, OR, CollapsedParts, expand_option, summary
 from gviz.render.boxes.data_preparation import FEWEST_IN_PICTURES
 from gviz.render.boxes.drawn_nodes import shown_nodes
 from gviz.render.boxes.folding import (
@@ -45,9 +45,9 @@ from gviz.render.boxes.graph_structure import Structure, structure
 from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informative
 from gviz.render.boxes.repeats import is_repeat_named
 from gviz.render.figure import as_figure
+from gviz.render.graphviz.box_label import CHARACTER, ROW
+from gviz.render.graphviz.direction_and_spacing import flow
 from gviz.render.graphviz.dot import Manner, digraph
-from gviz.render.graphviz.labels import CHARACTER, ROW
-from gviz.render.graphviz.placement import flow
 from gviz.render.graphviz.process import TooSlowError, draw_all
 from gviz.render.scene import framed, scene
 from gviz.render.theme import LIGHT, Direction, Theme

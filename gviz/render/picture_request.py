@@ -40,6 +40,10 @@ def _print_note(note: str) -> None:
     print(f"gviz: note: {note}", file=sys.stderr)
 
 
+def ignore_note(_: str) -> None:
+    """Ignore a note."""
+
+
 def _nobody(_: float) -> None:
     """Ignore progress reports."""
 

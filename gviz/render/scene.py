@@ -17,10 +17,10 @@ from gviz.explain.display_names import title
 from gviz.explain.iteration_words import iteration_called, phase_words
 from gviz.explain.tracking import as_in
 from gviz.render.boxes.box_content import Box, box, place_text
-from gviz.render.boxes.detail_rows import source_line
 from gviz.render.boxes.edge_content import Edge, edge
+from gviz.render.boxes.full_detail_rows import source_line
 from gviz.render.boxes.graph_structure import Structure
-from gviz.render.boxes.value_rows import Now
+from gviz.render.boxes.shown_moment import Now
 from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.trace.navigation import through
 from gviz.trace.node_gradients import all_in_their_iteration

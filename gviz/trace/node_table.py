@@ -22,7 +22,7 @@ from gviz.trace.index.reference_checks import References
 from gviz.trace.index.search_index import Index, nodes_of_keys
 from gviz.trace.naming.assignments import Assignments
 from gviz.trace.naming.calls import Calls
-from gviz.trace.naming.names import Names
+from gviz.trace.naming.node_names import Names
 from gviz.values.value import Array
 
 LEAF = "tensor"

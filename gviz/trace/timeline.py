@@ -23,8 +23,8 @@ from gviz.trace.graph_state import UNKNOWN_OP, Iteration, NodeInfo, NodeState, P
 from gviz.trace.index.node_state import NodeStates
 from gviz.trace.index.reference_checks import References
 from gviz.trace.index.search_index import Index, output_key, restored
+from gviz.trace.iteration_and_phase_spans import Spans
 from gviz.trace.node_table import Nodes
-from gviz.trace.spans import Spans
 from gviz.trace.stack_tree import Stacks
 from gviz.trace.weak_cache import weak_method
 from gviz.trace.whole_iterations import RecordedIterations, with_recorded_numbers, with_run_numbers

@@ -14,7 +14,7 @@ The path of a key, ``s``, from the keyboard to the screen:
 3. ``screens/controller.py`` calls the function that ``commands/command_table.py`` declares for the command. The
    function moves the `Cursor` of the `Session` and returns a `CursorStop`: the new position, and the reason for the
    stop.
-4. The controller shows the `CursorStop`: ``screens/screen_context.py`` sets the ``moment`` that all panels follow.
+4. The controller shows the `CursorStop`: ``screens/session_screen.py`` sets the ``moment`` that all panels follow.
 5. Each panel in ``widgets/`` gets lines of styled text from its file in ``drawing/``, and paints the changed rows.
 
 Line by line, `line_mode.answers` does steps 3 to 5 and prints the lines of ``drawing/``. So ``commands/``,

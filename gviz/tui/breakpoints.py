@@ -34,7 +34,7 @@ def hits_of(timeline: Timeline, stop: Stop) -> Hits:
     """Return the moments that a stop matches. Raises GvizError for an invalid expression or kind of finding."""
     if not isinstance(stop.at, AtFinding):
         return expressions.hits_of(timeline, stop)
-    from gviz.tui._finding_hits import FindingHits  # imports every kind of finding: only on demand
+    from gviz.tui._finding_breakpoints import FindingHits  # imports every kind of finding: only on demand
 
     return FindingHits(timeline, stop, stop.at.kind)
 

@@ -28,7 +28,7 @@ from typing import Literal
 
 from gviz.errors import GvizError
 from gviz.events import NodeCreated
-from gviz.render.boxes.collapsed_parts import summary
+from gviz.render.boxes.collapse_note import summary
 from gviz.render.boxes.data_preparation import FEWEST_OPERATIONS, with_data
 from gviz.render.boxes.drawn_nodes import shown_nodes
 from gviz.render.boxes.folding import (

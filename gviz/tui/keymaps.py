@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gviz.errors import GvizError, did_you_mean
-from gviz.tui.panel_arrangement import PANELS
+from gviz.tui.panel_choice import PANELS
 from gviz.tui.styled_lines import Line, line, wrapped
 from gviz.values.plain_text import clipped
 

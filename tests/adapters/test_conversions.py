@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gviz.explain.computation import computation
+from gviz.explain.value_computation import computation
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from tests.adapters.recorded import RELEASE, events_of

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gviz.explain.computation import computation, dropout_effect
 from gviz.explain.display_names import called, title
+from gviz.explain.value_computation import computation, dropout_effect
 from gviz.explain.why import why
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline

@@ -20,7 +20,7 @@ from gviz.events import (
     OpSeen,
     StorageWritten,
 )
-from gviz.explain.computation import computation
+from gviz.explain.value_computation import computation
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.nonfinite import may_be_nonfinite

@@ -5,8 +5,8 @@ import pytest
 import gviz
 import gviz.engine
 from gviz import trace
-from gviz.explain.computation import saved_names
 from gviz.explain.saved_memory import saved_memory
+from gviz.explain.value_computation import saved_names
 from gviz.render.boxes.graph_options import Options
 from gviz.render.picture_request import moment_scene
 

@@ -3,7 +3,7 @@ import pytest
 import gviz.engine as torch
 from gviz.emit import Channel, listening
 from gviz.events import GradFlowed, Named, NodeCreated, NodeFreed
-from gviz.explain.computation import computation
+from gviz.explain.value_computation import computation
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from tests.recording import events_of

@@ -7,7 +7,7 @@ from expressions import attempted, split
 from twin import compare
 
 import gviz.engine as torch
-from gviz.engine.arguments import wanting_tensors
+from gviz.engine.argument_parser import wanting_tensors
 
 OPERANDS = """
 import numpy as np, torch, torch.nn as nn, torch.nn.functional as F

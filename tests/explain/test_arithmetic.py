@@ -5,9 +5,9 @@ from stories import demo, value
 
 from gviz import engine as torch
 from gviz.events import GradFlowed, NodeCreated, OpSeen, Output, StepStarted
-from gviz.explain.computation import computation
 from gviz.explain.formula import attribute_words, with_numbers
 from gviz.explain.outgoing_gradients import outgoing_gradients
+from gviz.explain.value_computation import computation
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values.value import capture

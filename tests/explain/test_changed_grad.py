@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import gviz.engine as torch
 from gviz.explain.grad_history import common_factor
-from gviz.explain.question import answers
+from gviz.explain.typed_question import answers
 from gviz.explain.why import why
 from gviz.trace import load
 from gviz.trace.recording.record import Kept, record

@@ -6,7 +6,7 @@ from explain.test_each_kind import found, recorded, told
 
 import gviz.engine as torch
 from gviz.explain.check import check
-from gviz.explain.question import answers
+from gviz.explain.typed_question import answers
 from gviz.explain.why import why
 
 F = torch.nn.functional

@@ -14,8 +14,8 @@ from gviz.explain.finding import Finding, lines
 from gviz.explain.findings.budget_alarms import alarm_at, in_unrecorded_iteration
 from gviz.explain.findings.nan_arithmetic import too_short
 from gviz.explain.program_errors import all_failures
-from gviz.explain.question import answer
-from gviz.explain.survey import Survey
+from gviz.explain.recording_survey import Survey
+from gviz.explain.typed_question import answer
 from gviz.explain.why import why
 from gviz.query.name_lookup import NamedNodes
 from gviz.trace.event_log import MemoryLog

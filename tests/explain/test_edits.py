@@ -12,13 +12,15 @@ from gviz.explain import edit as edits
 from gviz.explain import program_text
 from gviz.explain.edit import Edit
 from gviz.explain.findings import (
+    duplicate_index,
     gradient_accumulation,
-    in_place,
+    in_place_errors,
     kept_graphs,
     learning_rate,
     nan_remedies,
     no_gradient,
-    optimizer_step,
+    optimizer_made_in_loop,
+    parameters_without_optimizer,
     second_backward,
     zero_gradient,
 )
@@ -48,11 +50,11 @@ def after(text, make, *arguments, line=1, **options):
 
 
 CHANGES = [
-    (in_place.indices_added, [], "out[rows] += x\n", "out.index_add_(0, rows, x)\n"),
-    (in_place.indices_added, [], "self.out[rows] -= x * 2\n", "self.out.index_add_(0, rows, x * 2, alpha=-1)\n"),
-    (in_place.indices_added, [], "out[:, rows] += x\n", None),
-    (in_place.indices_added, [], "out[1:3] += x\n", None),
-    (in_place.indices_added, [], "out[rows] *= x\n", None),
+    (duplicate_index.indices_added, [], "out[rows] += x\n", "out.index_add_(0, rows, x)\n"),
+    (duplicate_index.indices_added, [], "self.out[rows] -= x * 2\n", "self.out.index_add_(0, rows, x * 2, alpha=-1)\n"),
+    (duplicate_index.indices_added, [], "out[:, rows] += x\n", None),
+    (duplicate_index.indices_added, [], "out[1:3] += x\n", None),
+    (duplicate_index.indices_added, [], "out[rows] *= x\n", None),
     (edits.parameter_last, [], "w = nn.Parameter(torch.randn(4)).view(2, 2)\n",
      "w = nn.Parameter(torch.randn(4).view(2, 2))\n"),
     (edits.parameter_last, [], "w = nn.Parameter(a - b).half()\n", "w = nn.Parameter((a - b).half())\n"),
@@ -162,7 +164,7 @@ IN_LOOPS = [
 @pytest.mark.parametrize(("text", "expected"), IN_LOOPS)
 def test_what_a_loop_makes_anew_moves_before_it(text, expected):
     last = next(number for number, row in enumerate(text.splitlines(), 1) if "opt.step()" in row)
-    made = optimizer_step.assignment_in_loop(Text(text), at(last), "opt", "Adam")
+    made = optimizer_made_in_loop.assignment_in_loop(Text(text), at(last), "opt", "Adam")
     assert (made and (made.edit.applied(text) if made.edit else "")) == expected
 
 
@@ -186,7 +188,7 @@ REPEATED = [
 @pytest.mark.parametrize(("text", "earlier", "expected"), REPEATED)
 def test_assignments_are_repeated_after_a_statement_of_their_block(text, earlier, expected):
     last = next(number for number, row in enumerate(text.splitlines(), 1) if "opt.step()" in row)
-    texts, edit = in_place.repeated_after(
+    texts, edit = in_place_errors.repeated_after(
         Text(text), at(last, text.splitlines()[last - 1].index("opt")), [*map(at, earlier)]
     )
     assert (edit and edit.applied(text)) == expected
@@ -418,9 +420,9 @@ READS = [
     (program_text.arguments, 1, ["step"], "scaler.step(opt, f(x))\n", ["opt", "f(x)"]),
     (program_text.arguments, 1, ["step"], "scaler.update(opt)\n", []),
     (program_text.arguments, 9, ["step"], "scaler.step(opt)\n", []),
-    (optimizer_step.optimizer_named, 2, [], "opt = torch.optim.SGD(p)\nopt.step()\n", "opt"),
-    (optimizer_step.optimizer_named, 2, [], "opt = torch.nn.Linear(p)\nopt.step()\n", ""),
-    (optimizer_step.optimizer_named, 3, [], "a = optim.SGD(p)\nb = optim.Adam(q)\na.step()\n", ""),
+    (parameters_without_optimizer.optimizer_named, 2, [], "opt = torch.optim.SGD(p)\nopt.step()\n", "opt"),
+    (parameters_without_optimizer.optimizer_named, 2, [], "opt = torch.nn.Linear(p)\nopt.step()\n", ""),
+    (parameters_without_optimizer.optimizer_named, 3, [], "a = optim.SGD(p)\nb = optim.Adam(q)\na.step()\n", ""),
     (program_text.method_self, 3, [], "class A:\n    def f(this, x):\n        return x\n", "this"),
     (program_text.method_self, 2, [], "def f(this, x):\n    return x\n", ""),
     (program_text.method_self, 3, [], "class A:\n    def f():\n        return x\n", ""),

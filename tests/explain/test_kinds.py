@@ -11,7 +11,7 @@ from gviz.explain.finding_kinds import BY_NAME, KINDS, findable
 
 FILES = sorted((Path(gviz.explain.__file__).parent / "findings").glob("*.py"))
 RANKS = Path(gviz.__file__).parent / "render" / "ranks_text.py"
-QUESTIONS = [Path(gviz.explain.__file__).parent / name for name in ("why.py", "question.py")]
+QUESTIONS = [Path(gviz.explain.__file__).parent / name for name in ("why.py", "typed_question.py")]
 
 
 def test_every_kind_is_in_the_table_once():

@@ -13,7 +13,7 @@ from gviz.events import OptimizerStepped
 from gviz.explain.check import check, check_ranks
 from gviz.explain.event_description import description
 from gviz.explain.finding import lines, whole
-from gviz.explain.question import answers
+from gviz.explain.typed_question import answers
 from gviz.explain.why import diagnosis
 
 on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])

@@ -11,8 +11,8 @@ from gviz.events import GradAccumulated, OptimizerStarted, OptimizerStepped, Sto
 from gviz.explain.display_names import called, constant_value, label, op_title, symbol, title
 from gviz.explain.event_description import sentence
 from gviz.explain.iteration_words import iteration_called, phase_words
-from gviz.explain.question import answer
 from gviz.explain.source_frames import frame_text, own_frame
+from gviz.explain.typed_question import answer
 from gviz.query.name_lookup import NamedNodes
 from gviz.query_syntax.place import place
 from gviz.render.scene import caption

@@ -12,7 +12,7 @@ from gviz.errors import GvizError
 from gviz.events import GradFlowed
 from gviz.explain.check import check
 from gviz.explain.finding import lines, whole
-from gviz.explain.question import answers
+from gviz.explain.typed_question import answers
 from gviz.explain.why import why
 from gviz.trace import load
 from gviz.trace.recording.record import record

@@ -4,7 +4,7 @@ import pytest
 from explain.programs import recorded
 
 from gviz.explain.finding import lines
-from gviz.explain.question import answers
+from gviz.explain.typed_question import answers
 
 on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
 

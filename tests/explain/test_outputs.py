@@ -4,7 +4,7 @@ import pytest
 from explain.programs import recorded
 
 from gviz.explain.event_description import sentence
-from gviz.explain.question import answers
+from gviz.explain.typed_question import answers
 from gviz.tui.drawing.node_details import plain_panel
 from gviz.tui.drawing.tape import plain_tape
 

@@ -4,8 +4,8 @@ import pytest
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.explain.computation import computation
 from gviz.explain.outgoing_gradients import outgoing_gradients
+from gviz.explain.value_computation import computation
 
 F = torch.nn.functional
 

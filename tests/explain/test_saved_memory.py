@@ -9,7 +9,7 @@ from explain.programs import recorded_text
 from gviz.explain.saved_memory import curve_text, memory_finding, saved_memory
 from gviz.query.name_lookup import NamedNodes
 
-from gviz.explain.question import answer  # isort: skip
+from gviz.explain.typed_question import answer  # isort: skip
 
 on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\ntorch.manual_seed(0)\n"

@@ -4,8 +4,8 @@ import pytest
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.explain.computation import saved_names
 from gviz.explain.outgoing_gradients import outgoing_gradients
+from gviz.explain.value_computation import saved_names
 
 
 def last(timeline, op):

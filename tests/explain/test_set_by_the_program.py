@@ -3,7 +3,7 @@
 import pytest
 from explain.programs import recorded_text
 
-from gviz.explain.question import answers
+from gviz.explain.typed_question import answers
 
 ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
 HEAD = """

@@ -7,7 +7,7 @@ from recording import timeline_of
 import gviz.engine as torch
 from gviz.explain.check import check
 from gviz.explain.finding import lines, whole
-from gviz.explain.question import answers
+from gviz.explain.typed_question import answers
 from gviz.explain.why import why
 from gviz.values.value_text import norm
 

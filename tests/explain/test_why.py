@@ -13,7 +13,7 @@ import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted
 from gviz.explain.finding import brief, lines
-from gviz.explain.question import answers
+from gviz.explain.typed_question import answers
 from gviz.explain.why import why
 
 

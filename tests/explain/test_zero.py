@@ -7,7 +7,7 @@ from recording import timeline_of
 import gviz.engine as torch
 from gviz.explain.check import check
 from gviz.explain.findings import zero_gradient
-from gviz.explain.question import answer
+from gviz.explain.typed_question import answer
 from gviz.query.name_lookup import NamedNodes
 
 

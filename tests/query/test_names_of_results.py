@@ -11,7 +11,7 @@ import gviz
 from gviz import emit, engine
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.explain.question import answer
+from gviz.explain.typed_question import answer
 from gviz.live.breakpoint_prefilter import Prefilter
 from gviz.live.node_cache import LEARNED_FROM, NodeCache
 from gviz.query.expressions import value_of

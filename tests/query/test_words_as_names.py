@@ -7,7 +7,7 @@ from recording import timeline_of
 import gviz
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.explain.question import answer
+from gviz.explain.typed_question import answer
 from gviz.query.moment_lookup import event_at
 from gviz.query.name_lookup import NamedNodes
 from gviz.query.node_lookup import node_at

@@ -13,7 +13,7 @@ from gviz.render.boxes.folding import Filter
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.cells.viewport import Moments
-from gviz.render.graphviz.labels import box_label
+from gviz.render.graphviz.box_label import box_label
 from gviz.render.scene import scene
 from gviz.render.theme import LIGHT
 from gviz.values.value import Value

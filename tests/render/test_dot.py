@@ -15,8 +15,8 @@ from gviz.events import GradFlowed
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.forms import text
+from gviz.render.graphviz.coordinates import placing
 from gviz.render.graphviz.dot import Manner, digraph, dot
-from gviz.render.graphviz.placement import placing
 from gviz.render.legend import legend, together
 from gviz.render.picture_request import ExportOptions, moment_scene
 from gviz.render.scene import scene

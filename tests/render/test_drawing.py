@@ -7,7 +7,7 @@ import gviz.engine as torch
 from gviz.engine import nn
 from gviz.errors import GvizError
 from gviz.render.boxes.graph_structure import Options, structure
-from gviz.render.graphviz import process, scene_drawing
+from gviz.render.graphviz import module_frames, process
 from gviz.render.graphviz.process import TooSlowError, complaints, draw, has_font
 from gviz.render.picture_request import ExportOptions
 from gviz.render.scene import scene
@@ -88,6 +88,6 @@ def test_of_frames_that_stretch_a_picture_the_inner_ones_are_left_out(monkeypatc
     whole = scene(
         structure(timeline, timeline.iterations[0], Options(clusters=True)), timeline, timeline.at(len(timeline))
     )
-    monkeypatch.setattr(scene_drawing, "draw_all", size)
-    for one, deepest in ((whole, 4), (scene_drawing.settled(whole, ExportOptions(), "gviz"), 3)):
+    monkeypatch.setattr(module_frames, "draw_all", size)
+    for one, deepest in ((whole, 4), (module_frames.settled(whole, ExportOptions(), "gviz"), 3)):
         assert max(len(box.enclosing_modules) for box in one.boxes) == deepest

@@ -16,14 +16,14 @@ from gviz.api.export import export
 from gviz.errors import GvizError
 from gviz.render import detail_level
 from gviz.render.boxes.folding import Filter
+from gviz.render.boxes.gradient_bars import bars, is_logarithmic
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.part_gradients import bars, is_logarithmic
 from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, as_figure, figures_for, page_within
 from gviz.render.forms import png_and_pdf
-from gviz.render.graphviz import scene_drawing
+from gviz.render.graphviz import column_choice, readable_detail
+from gviz.render.graphviz.chain_columns import is_chain
 from gviz.render.graphviz.dot import digraph
-from gviz.render.graphviz.placement import is_chain
-from gviz.render.graphviz.scene_drawing import in_figure
+from gviz.render.graphviz.figure_size import in_figure
 from gviz.render.picture_request import ExportOptions, Part, moment_scene
 from gviz.render.theme import LIGHT
 from gviz.trace import load
@@ -345,7 +345,7 @@ def test_a_chain_whose_text_is_large_enough_has_one_column_on_a_slide(tmp_path):
 def test_a_chain_is_folded_on_a_slide_only_if_its_text_becomes_much_larger(tmp_path, monkeypatch):
     with gviz.record(tmp_path / "t.gviz"):
         Ladder(False)(torch.nn.Linear(6, 6)(torch.randn(4, 6))).sum().backward()
-    monkeypatch.setattr(scene_drawing, "LARGER", 100.0)
+    monkeypatch.setattr(column_choice, "LARGER", 100.0)
     _, notes = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", figure="16:9", depth=1)
     assert not any("columns" in note for note in notes)
 
@@ -377,13 +377,13 @@ def test_a_figure_of_what_is_no_chain_has_modules_collapsed_until_its_text_can_b
     with gviz.record(tmp_path / "t.gviz"):
         Ladder(skips)(torch.nn.Linear(6, 6)(torch.randn(4, 6))).sum().backward()
     timeline, notes = load(tmp_path / "t.gviz"), []
-    monkeypatch.setattr(scene_drawing, "_can_be_read", lambda scene, options: options.part.depth == 1)
+    monkeypatch.setattr(readable_detail, "_can_be_read", lambda scene, options: options.part.depth == 1)
     options = ExportOptions(figure="16:9", note=notes.append)
-    scene = scene_drawing.picture_scene(timeline, len(timeline), options)
+    scene = readable_detail.picture_scene(timeline, len(timeline), options)
     assert any(note.startswith("modules collapsed, as with --depth 1") for note in notes) is skips
     assert (scene.columns > 1) is not skips
     notes.clear()
-    scene_drawing.picture_scene(timeline, len(timeline), replace(options, part=Part(level="nodes")))
+    readable_detail.picture_scene(timeline, len(timeline), replace(options, part=Part(level="nodes")))
     assert not any("modules collapsed" in note for note in notes)  # what the user chose is kept
 
 
@@ -653,7 +653,7 @@ def test_a_figure_with_names_only_has_gradients_next_to_them_where_there_is_room
     for kind in ("with", "without"):
         with pytest.MonkeyPatch.context() as patch:
             if kind == "without":
-                patch.setattr(scene_drawing, "_is_as_large", lambda *_: False)
+                patch.setattr(readable_detail, "_is_as_large", lambda *_: False)
             svg, notes[kind] = drawn(path, tmp_path / f"{kind}.svg", figure="16:9")
         words[kind] = words_of(svg.decode())
         scales[kind] = float(re.search(rb"scale\(([\d.]+)", svg)[1])
@@ -680,5 +680,5 @@ def test_a_figure_whose_text_would_become_smaller_has_names_only():
     ]
     assert any(box.rows for box in scenes[1].boxes)
     assert not any(box.rows for box in scenes[0].boxes)
-    assert not scene_drawing._is_as_large(scenes[1], scenes[0], replace(options, figure="one-column"))
-    assert not scene_drawing._is_as_large(scenes[0], scenes[0], options)  # nothing is added
+    assert not readable_detail._is_as_large(scenes[1], scenes[0], replace(options, figure="one-column"))
+    assert not readable_detail._is_as_large(scenes[0], scenes[0], options)  # nothing is added

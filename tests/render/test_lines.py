@@ -12,11 +12,11 @@ from gviz.events import HookRan
 from gviz.render.boxes.folding import Filter
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.node_states import SHOWN
+from gviz.render.graphviz.box_label import table
 from gviz.render.graphviz.dot import Manner, dot
-from gviz.render.graphviz.labels import table
 from gviz.render.graphviz.legend_table import BOXES, LINES, legend_rows
-from gviz.render.graphviz.placement import spine
 from gviz.render.graphviz.process import draw
+from gviz.render.graphviz.spine import spine
 from gviz.render.legend import SIGNS, legend
 from gviz.render.picture_request import ExportOptions, Part, drawing, last_moment, moment_scene
 from gviz.render.theme import LIGHT

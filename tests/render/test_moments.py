@@ -5,7 +5,7 @@ from render.logs import LOGS, Script, two_shares
 from rich.cells import cell_len
 
 from gviz.render.boxes.box_row import Row
-from gviz.render.boxes.detail_rows import SOURCE_WIDTH
+from gviz.render.boxes.full_detail_rows import SOURCE_WIDTH
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.cells.viewport import Moments, laid_out, look

@@ -4,7 +4,7 @@ from render.logs import recurrent, two_shares
 
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import structure
-from gviz.render.graphviz.placement import placing
+from gviz.render.graphviz.coordinates import placing
 from gviz.render.scene import scene
 
 

@@ -9,8 +9,8 @@ import gviz.engine as torch
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.graphviz.dot import Manner, digraph
+from gviz.render.graphviz.module_frames import settled
 from gviz.render.graphviz.process import draw
-from gviz.render.graphviz.scene_drawing import settled
 from gviz.render.picture_request import ExportOptions
 from gviz.render.scene import scene
 

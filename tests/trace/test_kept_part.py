@@ -6,9 +6,9 @@ import pytest
 
 import gviz
 from gviz.explain.check import check
-from gviz.explain.computation import computation
 from gviz.explain.event_description import sentence
-from gviz.explain.question import answer
+from gviz.explain.typed_question import answer
+from gviz.explain.value_computation import computation
 from gviz.query.name_lookup import NamedNodes
 
 ENGINES = [pytest.param("gviz.engine", id="builtin"), pytest.param("torch", marks=pytest.mark.torch)]

@@ -25,15 +25,15 @@ from gviz.engine import nn
 from gviz.errors import GvizError
 from gviz.explain.check import check
 from gviz.explain.event_description import sentence
-from gviz.explain.question import answer
+from gviz.explain.typed_question import answer
 from gviz.query.moment_lookup import event_at
 from gviz.query.name_lookup import NamedNodes
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.file.connection import Connection
 from gviz.trace.file.paths import trace_size
 from gviz.trace.file.reader import Trace
-from gviz.trace.file.retention import Bounds, Older, bounds
-from gviz.trace.file.ring import Ring
+from gviz.trace.file.retention_policy import Bounds, Older, bounds
+from gviz.trace.file.ring_buffer import Ring
 from gviz.trace.file.snapshot import MATTERING, Bridge
 from gviz.trace.timeline import Timeline
 

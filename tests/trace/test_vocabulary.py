@@ -41,7 +41,7 @@ OWN = {
         "GradSet": "stands for any other change of .grad",
         "ScopeEntered": "names the call around it",
     },
-    "trace/file/ring.py": {
+    "trace/file/ring_buffer.py": {
         "Marked": "a part of a run may begin with it, and an alarm is kept",
         "NodeCreated": "numbers of storages that are in use",
         "Failed": "is kept",

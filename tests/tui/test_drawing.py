@@ -36,7 +36,7 @@ from gviz.tui.drawing.status import (
 )
 from gviz.tui.glyphs import ASCII, UNICODE, wants_ascii
 from gviz.tui.keymaps import KEYMAPS, first, keys_of
-from gviz.tui.panel_arrangement import PanelChoice, label_density, opening_view, size_class, visible_panels
+from gviz.tui.panel_choice import PanelChoice, label_density, opening_view, size_class, visible_panels
 from gviz.tui.session_options import Title
 from gviz.tui.source_location import source_place
 from gviz.tui.stop_reason import CursorStop, as_remark, by_command

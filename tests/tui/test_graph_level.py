@@ -12,7 +12,7 @@ from gviz.engine.nn import functional as F
 from gviz.errors import GvizError
 from gviz.explain.module_costs import Costs, costs
 from gviz.render.boxes.folding import modules
-from gviz.render.boxes.part_gradients import bars
+from gviz.render.boxes.gradient_bars import bars
 from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui import fold_state
 from gviz.tui.drawing import module_tree

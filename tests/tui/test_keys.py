@@ -7,7 +7,7 @@ from stories import Story, chain, demo, failed, iterations
 from textual.events import Key, MouseScrollDown
 
 from gviz.tui.cursor import Cursor
-from gviz.tui.panel_arrangement import PANELS
+from gviz.tui.panel_choice import PANELS
 from gviz.tui.screens.key_actions import BINDINGS
 from gviz.tui.screens.overlay_pages import InspectorScreen, Sheet, SheetScreen
 from gviz.tui.widgets.prompt import Prompt

@@ -19,7 +19,7 @@ from gviz.tui.drawing.minimap import (
     row_of,
 )
 from gviz.tui.glyphs import ASCII, UNICODE
-from gviz.tui.panel_arrangement import LEAST_GRAPH_ROWS
+from gviz.tui.panel_choice import LEAST_GRAPH_ROWS
 from gviz.tui.styled_lines import plain
 from gviz.tui.widgets import graph_canvas
 from gviz.tui.widgets.graph_canvas import GraphCanvas, GraphOverview

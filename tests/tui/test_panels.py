@@ -14,7 +14,7 @@ from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.watches_and_breakpoints import break_rows
 from gviz.tui.glyphs import UNICODE
-from gviz.tui.panel_arrangement import PANELS, SIDE_PANEL_OF, TABS
+from gviz.tui.panel_choice import PANELS, SIDE_PANEL_OF, TABS
 from gviz.tui.screens.overlay_pages import Sheet
 from gviz.tui.session import Session
 from gviz.tui.styled_lines import cells, plain

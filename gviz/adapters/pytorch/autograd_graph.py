@@ -42,7 +42,7 @@ from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import grad_attribute, grad_fn_of, is_leaf, version_of
 from gviz.adapters.pytorch.value_capture import as_it_lies
 from gviz.events import Attr, Edge, GradSet, Named, NodeKind, RequiresGradSet
-from gviz.source import object_names
+from gviz.source import variables_of_objects
 from gviz.values.value import Value
 
 
@@ -77,7 +77,7 @@ def _announce_external(session: Session, tensor: torch.Tensor) -> Mark:
     # it may belong to a model that is never called, such as a copy of one
     if is_parameter and session.look_for_names is None:
         session.marks.add_unnamed(tensor)
-    name = object_names.global_name(tensor) if is_parameter else _first_name(session, tensor)
+    name = variables_of_objects.global_name(tensor) if is_parameter else _first_name(session, tensor)
     if name:
         session.channel.emit(Named(mark.node, name))
     return mark
@@ -88,7 +88,7 @@ def _first_name(session: Session, tensor: torch.Tensor) -> str:
 
     Empty if the line that made the tensor is known, or if it is another tensor's ``.grad``."""
     known = session.marks.birthplace(tensor) or session.marks.owner_of(tensor) is not None
-    return "" if known else object_names.first_name(tensor)
+    return "" if known else variables_of_objects.first_name(tensor)
 
 
 def enter(session: Session, tensor: torch.Tensor) -> Mark:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from gviz import model_names
+from gviz import parameter_names
 from gviz.adapters.pytorch.autograd_graph import border, edge_of, entered_end, visit
 from gviz.adapters.pytorch.function_mode import CallListener
 from gviz.adapters.pytorch.in_place_writes import emit_averaged, has_other_ranks
@@ -106,7 +106,7 @@ def _start(
                 gradient = torch.ones_like(root, device="cpu" if on_device else None)
         values.append(session.value(gradient))
         del root, edge, gradient
-    model_names.emit_holders(channel, partial(_leaf_node, session))
+    parameter_names.emit_holders(channel, partial(_leaf_node, session))
     stack = channel.stack()
     started = BackwardStarted(
         current.number, tuple(edges), tuple(values), retain_graph, create_graph, tuple(input_edges), stack

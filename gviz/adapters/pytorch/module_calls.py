@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from gviz import model_names
+from gviz import parameter_names
 from gviz.adapters.pytorch.autograd_graph import mark_of
 from gviz.adapters.pytorch.gradient_hooks import address
 from gviz.adapters.pytorch.in_place_writes import emit_written, has_other_ranks
@@ -18,8 +18,8 @@ from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.recording_state import Session
 from gviz.events import Named, ScopeEntered, ScopeLeft
-from gviz.model_names import modules_in, parameters_in, plain_flags
-from gviz.source import object_names
+from gviz.parameter_names import modules_in, parameters_in, plain_flags
+from gviz.source import variables_of_objects
 from gviz.state_dict_load import member, report
 
 _COMPILED = "_orig_mod"
@@ -122,10 +122,10 @@ def _announced_buffers(session: Session, module: torch.nn.Module) -> Iterator[tu
 
 def _path(session: Session, module: torch.nn.Module, kind: str) -> str:
     """Return the path of a module called outside any other one; it names its parameters from now on."""
-    model = model_names.model_of(session.channel, module, torch.nn.Module)
+    model = parameter_names.model_of(session.channel, module, torch.nn.Module)
     if model is not module:
-        model_names.path(session.channel, model, _kind(model), partial(_modules_in, model))
-    path = model_names.path(session.channel, module, kind, partial(_modules_in, module))
+        parameter_names.path(session.channel, model, _kind(model), partial(_modules_in, model))
+    path = parameter_names.path(session.channel, module, kind, partial(_modules_in, module))
     if not session.is_partial and not _is_named(session, module):
         name_parameters(session, model, "" if model is not module else path.partition(".")[2])
     return path
@@ -179,13 +179,15 @@ def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> 
             mark = mark_of(session, parameter)
             if mark.named and not name.endswith(f".{mark.named}"):
                 continue
-            if not isinstance(parameter, torch.nn.Parameter) and (own := object_names.first_name(parameter)):
+            if not isinstance(parameter, torch.nn.Parameter) and (own := variables_of_objects.first_name(parameter)):
                 session.channel.emit(Named(mark.node, own))  # another tensor replaces the model's: ``functional_call``
-            elif not mark.named or not model_names.has_variable(session.channel, mark.node):  # called before its model
+            elif not mark.named or not parameter_names.has_variable(
+                session.channel, mark.node
+            ):  # called before its model
                 fresh.append((name, mark.node))
             mark.named = name
         if fresh:
-            model_names.name(session.channel, root, [*fresh, *_further_paths(session, root, path, dict(fresh))])
+            parameter_names.name(session.channel, root, [*fresh, *_further_paths(session, root, path, dict(fresh))])
 
 
 def _further_paths(
@@ -195,7 +197,7 @@ def _further_paths(
     3``.
     """
     nodes = {*named.values()}
-    for full_name, parameter in model_names.places(modules_in(root, path)):
+    for full_name, parameter in parameter_names.places(modules_in(root, path)):
         mark, name = session.marks.of_tensor(parameter), _as_written(full_name)
         if mark is not None and mark.node in nodes and name not in named:
             yield name, mark.node
@@ -219,7 +221,7 @@ def name_uncalled(session: Session, parameters: Sequence[torch.Tensor]) -> None:
         if mark is None or mark.named or mark.sought:
             continue
         mark.sought = True
-        model = object_names.program_variable(torch.nn.Module, partial(_has_parameter, parameter))
+        model = variables_of_objects.program_variable(torch.nn.Module, partial(_has_parameter, parameter))
         if model is not None:
             name_parameters(session, model)
 
@@ -242,4 +244,4 @@ def _name_buffers(session: Session, module: torch.nn.Module, path: str) -> None:
         if mark is not None and not mark.named:
             mark.named = name
             fresh.append((name, mark.node))
-    model_names.name_buffers(session.channel, path, fresh)
+    parameter_names.name_buffers(session.channel, path, fresh)

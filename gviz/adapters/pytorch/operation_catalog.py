@@ -20,8 +20,8 @@ import torch
 from gviz.adapters.pytorch.private_api import schemas_of
 from gviz.adapters.pytorch.tensor_properties import device_of, dtype_of
 from gviz.events import OpSeen, Reading
+from gviz.events.documented_operation_names import PRODUCTS
 from gviz.events.graph import HOOK_FUNCTION, HOOK_NAME
-from gviz.events.operation_names import PRODUCTS
 
 FUNCTIONS = 1 << 12
 """The size of caches by function. They are bounded because functions that a program creates may hold tensors."""

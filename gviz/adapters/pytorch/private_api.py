@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from gviz.source.saved_names import saved_names
+from gviz.source.saved_tensor_names import saved_names
 
 SINCE = {
     "_C._functions.AccumulateGrad._input_metadata": (2, 6),

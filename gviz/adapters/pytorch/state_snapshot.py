@@ -53,7 +53,7 @@ import numpy as np
 import torch
 
 from gviz.adapters.pytorch import private_api
-from gviz.source import object_names
+from gviz.source import variables_of_objects
 
 MOST_ON_DEVICE = 64 << 20
 """The bytes that copies may take on a device; larger snapshots are copied to the host."""
@@ -318,7 +318,7 @@ def _hooks_of_optimizers() -> frozenset[str]:
 
 
 def _is_of_library(path: str) -> bool:
-    return object_names.is_of_library(path) or path.startswith(_GVIZ)
+    return variables_of_objects.is_of_library(path) or path.startswith(_GVIZ)
 
 
 def _is_own(module: ModuleType) -> bool:

@@ -14,7 +14,7 @@ from gviz.cli import shell_quoting, streams, trace_path
 from gviz.cli.program_run import SCRIPT_CONTEXT, Program, has_trace, record_program, takes_program
 from gviz.cli.recording_input import few
 from gviz.errors import GvizError
-from gviz.program import rank_names
+from gviz.program import rank_trace_files
 from gviz.trace.file import paths
 
 
@@ -67,9 +67,9 @@ def _report(trace: Path, first: str) -> None:
         streams.show(f"the recording ended at the first {until}, in its last event")
     if missing:
         streams.show(missing)
-    if ranks := rank_names.rank_traces(trace):
+    if ranks := rank_trace_files.rank_traces(trace):
         streams.show(f"next to it: {'1 rank' if len(ranks) == 1 else f'{len(ranks)} ranks'}, {few(ranks)}")
-    whole = trace.parent if trace_path.is_one_of_several() else rank_names.whole(trace)
+    whole = trace.parent if trace_path.is_one_of_several() else rank_trace_files.whole(trace)
     streams.show(f"open it with: gviz open {shell_quoting.word(whole)}")
 
 

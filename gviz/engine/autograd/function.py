@@ -26,7 +26,7 @@ from gviz.engine.views import check_view, rebase
 from gviz.events import Edge, OpSeen, Output
 from gviz.events.graph import HOOK_FUNCTION, HOOK_NAME
 from gviz.source.call_stack import warn
-from gviz.source.saved_names import saved_names
+from gviz.source.saved_tensor_names import saved_names
 from gviz.values.value import Value
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -12,14 +12,14 @@ from functools import partial
 from typing import Any
 from weakref import WeakSet
 
-from gviz import emit, model_names
+from gviz import emit, parameter_names
 from gviz.emit import Channel, Seen
 from gviz.engine import instrumentation
 from gviz.engine.memory import address_of
 from gviz.engine.modes import thread
 from gviz.engine.tensor import Tensor
 from gviz.events import ScopeEntered, ScopeLeft
-from gviz.model_names import modules_in, parameters_in, plain_flags
+from gviz.parameter_names import modules_in, parameters_in, plain_flags
 from gviz.state_dict_load import member
 
 Module = Any  # `gviz.engine.nn.module.Module`, which is built on this file
@@ -70,7 +70,7 @@ def name_parameters(channel: Channel, root: Module) -> None:
             parameter._named = mark
             fresh.append((name, mark.node))
     if fresh:
-        model_names.name(channel, root, [*fresh, *_further_paths(root, dict(fresh))])
+        parameter_names.name(channel, root, [*fresh, *_further_paths(root, dict(fresh))])
 
 
 def _further_paths(root: Module, named: Mapping[str, int]) -> Iterator[tuple[str, int]]:
@@ -78,7 +78,7 @@ def _further_paths(root: Module, named: Mapping[str, int]) -> Iterator[tuple[str
     3``.
     """
     nodes = {*named.values()}
-    for name, parameter in model_names.places(modules_in(root)):
+    for name, parameter in parameter_names.places(modules_in(root)):
         mark = parameter._named
         if mark is not None and mark.node in nodes and name not in named:
             yield name, mark.node
@@ -92,14 +92,14 @@ def _name_buffers(channel: Channel, module: Module, path: str) -> None:
         if mark is not None and mark.channel is channel and mark not in _named_buffers:
             _named_buffers.add(mark)
             fresh.append((name, mark.node))
-    model_names.name_buffers(channel, path, fresh)
+    parameter_names.name_buffers(channel, path, fresh)
 
 
 def _model_of(channel: Channel, module: Module, kind: type[Any]) -> Module:
     """Return the model that contains the called module, or the module itself if there is none."""
-    model = model_names.model_of(channel, module, kind)
+    model = parameter_names.model_of(channel, module, kind)
     if model is not module:
-        model_names.path(channel, model, type(model).__name__, partial(modules_in, model))
+        parameter_names.path(channel, model, type(model).__name__, partial(modules_in, model))
     return model
 
 
@@ -109,4 +109,4 @@ def _path(channel: Channel, module: Module) -> str:
         for name, inner in modules_in(outer):
             if inner is module:
                 return f"{path}.{name}" if name else path
-    return model_names.path(channel, module, type(module).__name__, partial(modules_in, module))
+    return parameter_names.path(channel, module, type(module).__name__, partial(modules_in, module))

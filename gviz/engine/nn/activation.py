@@ -16,7 +16,7 @@ from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import front
 from gviz.engine.nn import functional as F
 from gviz.engine.nn import init
-from gviz.engine.nn._family import named
+from gviz.engine.nn._families_by_dimension import named
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import begin, empty
 from gviz.engine.op import Op, apply

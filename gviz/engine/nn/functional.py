@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gviz.engine.arguments import want_tensors as _want_tensors
+from gviz.engine.argument_parser import want_tensors as _want_tensors
 from gviz.engine.ops.images import pad
 from gviz.engine.ops.matrix_products import linear
 from gviz.engine.unsupported_names import lookup_in as _lookup_in

@@ -16,7 +16,7 @@ from gviz.engine import creation, messages
 from gviz.engine.functions_and_methods import front, number
 from gviz.engine.modes import no_grad
 from gviz.engine.nn import functional as F
-from gviz.engine.nn._family import refuse_tracked
+from gviz.engine.nn._families_by_dimension import refuse_tracked
 from gviz.engine.nn.activation import logsigmoid
 from gviz.engine.nn.distance import pairwise_distance
 from gviz.engine.nn.module import Module

@@ -19,7 +19,7 @@ from gviz.engine.functions_and_methods import front
 from gviz.engine.modes import no_grad
 from gviz.engine.nn import functional as F
 from gviz.engine.nn import init
-from gviz.engine.nn._family import refuse_tracked
+from gviz.engine.nn._families_by_dimension import refuse_tracked
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter, begin, buffer, empty
 from gviz.engine.nn.pooling import avg_pool2d, avg_pool3d

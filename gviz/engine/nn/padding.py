@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from gviz.engine.nn import functional as F
-from gviz.engine.nn._family import each
+from gviz.engine.nn._families_by_dimension import each
 from gviz.engine.nn.module import Module
 from gviz.engine.tensor import Tensor
 

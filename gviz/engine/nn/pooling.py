@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from gviz.engine.functions_and_methods import front
 from gviz.engine.modes import thread
 from gviz.engine.nn import functional as F
-from gviz.engine.nn._family import LAST, Shape, Sizes, each, named, sizes_of, stride_of
+from gviz.engine.nn._families_by_dimension import LAST, Shape, Sizes, each, named, sizes_of, stride_of
 from gviz.engine.nn.module import Module
 from gviz.engine.ops import pooling
 from gviz.engine.ops._kernels import refuse_unless

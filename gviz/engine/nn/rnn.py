@@ -11,12 +11,12 @@ from math import sqrt
 from numbers import Number
 from typing import Any, ClassVar, Self
 
-from gviz.engine.arguments import all_tensors
+from gviz.engine.argument_parser import all_tensors
 from gviz.engine.creation import zeros
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import front
 from gviz.engine.nn import init
-from gviz.engine.nn._family import named
+from gviz.engine.nn._families_by_dimension import named
 from gviz.engine.nn.dropout import torch_dropout
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter, begin, empty

@@ -8,7 +8,7 @@ from typing import Any
 
 from gviz.engine.functions_and_methods import front
 from gviz.engine.nn import functional as F
-from gviz.engine.nn._family import Shape, Sizes
+from gviz.engine.nn._families_by_dimension import Shape, Sizes
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from gviz.engine.ops import images

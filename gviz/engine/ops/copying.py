@@ -8,7 +8,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import dtypes, instrumentation, legacy_constructors, messages, watchers
-from gviz.engine.arguments import combination, fitting, typename
+from gviz.engine.arguments import combination, typename
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.devices import check as check_device
 from gviz.engine.devices import device as Device
@@ -19,6 +19,7 @@ from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.layout import named as named_format
 from gviz.engine.memory import address_of
 from gviz.engine.modes import thread
+from gviz.engine.number_conversion import fitting
 from gviz.engine.op import Example, Op, Rule, apply, zero_gradient
 from gviz.engine.ops._examples import normal
 from gviz.engine.tensor import Tensor, callbacks

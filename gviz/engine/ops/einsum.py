@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from gviz.engine.arguments import all_tensors
+from gviz.engine.argument_parser import all_tensors
 from gviz.engine.functions_and_methods import front
 from gviz.engine.ops.diagonals import diagonal
 from gviz.engine.ops.matrix_products import bmm_front

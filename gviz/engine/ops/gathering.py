@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gviz.engine import messages
-from gviz.engine.arguments import fitting
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.functions_and_methods import Number, front
 from gviz.engine.layout import copied, strides_of
+from gviz.engine.number_conversion import fitting
 from gviz.engine.op import Example, Op, Rule, apply, zeros
 from gviz.engine.ops._declaration import Prepared, with_in_place_method
 from gviz.engine.ops._examples import normal, positive, spaced

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes, messages
-from gviz.engine.arguments import all_tensors, combination, integer, several, whole_numbers
+from gviz.engine.argument_parser import all_tensors, several
+from gviz.engine.arguments import combination, integer, whole_numbers
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.functions_and_methods import front
 from gviz.engine.op import Example, Op, Rule, apply, zeros

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes, messages
-from gviz.engine.arguments import all_tensors, whole_numbers
+from gviz.engine.argument_parser import all_tensors
+from gviz.engine.arguments import whole_numbers
 from gviz.engine.functions_and_methods import Number, bind, checked, front, signature
 from gviz.engine.layout import with_more_dimensions
 from gviz.engine.op import Example, Op, Rule, apply, promote_operands

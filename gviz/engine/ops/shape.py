@@ -12,7 +12,8 @@ from numpy.lib.stride_tricks import as_strided as strided_view
 
 from gviz import emit
 from gviz.engine import dtypes, instrumentation, messages, watchers
-from gviz.engine.arguments import missing_arguments, several, sizes, whole_numbers
+from gviz.engine.argument_parser import several
+from gviz.engine.arguments import missing_arguments, sizes, whole_numbers
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import attribute, front
 from gviz.engine.layout import (

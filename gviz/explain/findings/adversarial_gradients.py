@@ -30,8 +30,8 @@ from gviz.explain.finding import Finding
 from gviz.explain.grad_history import CLEARED
 from gviz.explain.operation_sets import LOSSES_OF_PAIRS, SAME_NUMBERS
 from gviz.explain.program_text import receiver
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import at_text, own_frame, own_frames
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.node_gradients import step_grads

@@ -10,8 +10,8 @@ from gviz.explain.edit import operand
 from gviz.explain.finding import Finding
 from gviz.explain.findings.broadcast import ERRORS
 from gviz.explain.operation_sets import LOSSES_OF_PAIRS
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 
 

@@ -20,8 +20,8 @@ from gviz.events import ScopeEntered
 from gviz.explain.display_names import titled
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import ProgramText, called_name, classes_named, methods_of
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import own_frame
-from gviz.explain.survey import Survey
 from gviz.source.call_stack import Frame
 from gviz.values.plain_text import shown
 

@@ -17,8 +17,8 @@ from gviz.explain.operation_sets import (
     SAME_NUMBERS,
     WEIGHTED_SUMS,
 )
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.parsing import ARITHMETIC
 from gviz.values.number_text import shape_text

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from gviz.events import DataSet, Marked, NodeCreated, OptimizerStepped, StorageWritten
 from gviz.explain.finding import Finding, nodes
 from gviz.explain.program_errors import Failure
-from gviz.explain.survey import Survey
+from gviz.explain.recording_survey import Survey
 from gviz.trace.timeline import Timeline
 from gviz.trace.whole_iterations import NUMBERED
 from gviz.values.plain_text import clipped, shown

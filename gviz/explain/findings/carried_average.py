@@ -19,7 +19,7 @@ from gviz.events import DataSet, StorageWritten
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import numbers_without_shape
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 
 _ROUNDING = 1e-3
 

@@ -39,7 +39,7 @@ from gviz.explain.program_text import (
     names_set,
     statement_at,
 )
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

@@ -26,8 +26,8 @@ from gviz.explain.program_text import (
     statement_at,
     stores_of,
 )
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import at_text, innermost, own_frames
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline

@@ -15,8 +15,8 @@ from gviz.explain.program_text import (
     called_name,
     parsed_program,
 )
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import is_of_library
-from gviz.explain.survey import Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown

@@ -20,7 +20,7 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.unbounded_loss import scalar_terms
 from gviz.explain.operation_sets import LISTS, RESHAPING, WEIGHTED_SUMS
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.values.number_text import number
 
 _SMOOTH = RESHAPING | LISTS | WEIGHTED_SUMS | {

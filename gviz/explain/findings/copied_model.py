@@ -35,8 +35,8 @@ from gviz.explain.program_text import (
     receiver,
     statement_at,
 )
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost, is_of_library, own_frame
-from gviz.explain.survey import Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown

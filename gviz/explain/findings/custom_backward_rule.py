@@ -18,8 +18,8 @@ from gviz.explain.display_names import label, symbol, titled
 from gviz.explain.edit import ignored_gradient
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import line_text
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import UNKNOWN_OP
@@ -175,7 +175,7 @@ def _wrong_call(survey: Survey, record: NodeRecord) -> Finding | None:
 def _wrong_input(survey: Survey, record: NodeRecord, elements: int) -> GradientCheck | None:
     """Return the first input that most likely got a wrong gradient, tested at this many of its elements."""
     from gviz.rerun.finite_differences import check_gradients  # imports the engine, which few answers need
-    from gviz.rerun.surrogates import surrogate_kind
+    from gviz.rerun.surrogate_gradients import surrogate_kind
 
     try:
         compared = check_gradients(survey.timeline, record.node, survey.end, elements, _MOST_WORK)

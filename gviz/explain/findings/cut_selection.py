@@ -22,8 +22,8 @@ from gviz.events import StorageWritten
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import CLASS_LOSSES, ELEMENTWISE, RESHAPING, SAME_NUMBERS, SOFTMAXES
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import loses_tracking, mend, why_cut
 from gviz.values.value import Stats
 

@@ -13,7 +13,7 @@ from gviz.events import GradAccumulated, GradCaptured, GradSet, OptimizerStepped
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Edit, lines_replaced, switch_of, with_keyword
 from gviz.explain.finding import Finding
-from gviz.explain.findings.error import gradients_taken
+from gviz.explain.findings.other_errors import gradients_taken
 from gviz.explain.grad_history import CLEARED
 from gviz.explain.operation_sets import CARRYING_ONE_TERM, JOINING_TERMS
 from gviz.explain.parameter_updates import options_of
@@ -28,8 +28,8 @@ from gviz.explain.program_text import (
     numbers_read,
     statement_at,
 )
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend, why_cut
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo

@@ -13,7 +13,7 @@ from gviz.explain.edit import Change, Edit, imported_modules, rewritten, with_ba
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import ACTIVATIONS, CLASS_LOSSES, ELEMENTWISE, LISTS, LOSSES, RESHAPING, SOFTMAXES
 from gviz.explain.program_text import ProgramText
-from gviz.explain.survey import NodeRecord, Survey, dimensions_named
+from gviz.explain.recording_survey import NodeRecord, Survey, dimensions_named
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import shape_text

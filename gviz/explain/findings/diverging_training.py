@@ -29,8 +29,8 @@ from gviz.explain.backward_passes import loss_at, row_text
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import step_of
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost
-from gviz.explain.survey import Survey
 from gviz.explain.tracking import ancestors
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

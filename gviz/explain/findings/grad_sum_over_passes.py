@@ -15,7 +15,7 @@ from gviz.explain.backward_passes import call_of_pass, pass_started, roots_of_pa
 from gviz.explain.display_names import label, label_at
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.nan_origin import suspected_source
-from gviz.explain.findings.optimizer_step import unused_gradient
+from gviz.explain.findings.parameters_without_optimizer import unused_gradient
 from gviz.explain.grad_history import (
     CLEARED,
     Accumulation,
@@ -28,11 +28,13 @@ from gviz.explain.grad_history import (
     writes_since_pass,
 )
 from gviz.explain.hook_effects import hook_findings
+from gviz.explain.loss_contributions import by_loss
 from gviz.explain.node_question import Question
 from gviz.explain.parameter_updates import has_stepped
-from gviz.explain.pass_contributions import by_loss, contribution, contributions, silent_uses, with_agreement
+from gviz.explain.pass_contributions import contribution, contributions, with_agreement
 from gviz.explain.program_text import line_text
 from gviz.explain.source_frames import at_text, innermost
+from gviz.explain.uses_without_gradient import silent_uses
 from gviz.trace.graph_state import Contribution
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped

@@ -16,7 +16,7 @@ from gviz.explain.findings.gradient_clipping import clips
 from gviz.explain.grad_history import CLEARED
 from gviz.explain.operation_sets import LOSSES, RESHAPING, SAME_NUMBERS
 from gviz.explain.program_text import ProgramText, called_name
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value

@@ -28,8 +28,8 @@ from gviz.explain.grad_history import CLEARED, is_zero
 from gviz.explain.iteration_words import iteration_called
 from gviz.explain.parameter_updates import Write, is_unseen, nodes_with_numbers, write_place, writer_of
 from gviz.explain.program_text import receiver, statement_at
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import at_text
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors, loses_tracking
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

@@ -18,7 +18,7 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.second_derivatives import tracked_users
 from gviz.explain.operation_sets import LOSSES_OF_PAIRS, RESHAPING
 from gviz.explain.program_text import called_function, keyword_text
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.values.number_text import number, shape_text
 

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from math import isinf
 
 from gviz.events import GradSet, OptimizerStarted, OptimizerStepped, StorageWritten
-from gviz.explain.computation import computation
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import MASKING, SAME_NUMBERS, SOFTMAXES
 from gviz.explain.program_text import called_function, called_name, statement_at
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import Survey
+from gviz.explain.value_computation import computation
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.value_text import bad_text

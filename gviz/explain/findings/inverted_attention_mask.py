@@ -34,7 +34,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.findings.inverted_loss_mask import keeps_ignored
 from gviz.explain.operation_sets import DROPOUTS, SAME_NUMBERS
 from gviz.explain.program_text import line_text
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.values.number_text import shape_text
 from gviz.values.value import Array, Stats, Value

@@ -24,7 +24,7 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Edit, inverted
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import CLASS_LOSSES, SAME_NUMBERS
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors, descendants
 from gviz.values.number_text import number
 

@@ -13,8 +13,8 @@ from gviz.explain.edit import Edit, node_replaced, wrapped
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.running_sum import running_sums
 from gviz.explain.program_text import line_text, statement_at, target_of
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Moment, Timeline

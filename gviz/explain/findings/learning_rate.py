@@ -28,7 +28,7 @@ from gviz.explain.program_text import (
     scope_of,
     target_of,
 )
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

@@ -22,7 +22,7 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.findings.unbounded_loss import Term, summands, summands_by_element
 from gviz.explain.operation_sets import SAME_NUMBERS
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 
 _MOST = 2_000
 """The most nodes of a loss that are searched."""

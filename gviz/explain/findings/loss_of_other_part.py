@@ -9,7 +9,7 @@ from gviz.explain.edit import wrapped
 from gviz.explain.finding import Finding
 from gviz.explain.findings.adversarial_gradients import reached_generators
 from gviz.explain.operation_sets import CARRYING_ONE_TERM, LOSSES_OF_PAIRS
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors, descendants
 
 _MOST_PRODUCTS = 200

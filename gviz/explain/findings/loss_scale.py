@@ -19,7 +19,7 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.program_text import (
     receiver,
 )
-from gviz.explain.survey import Survey
+from gviz.explain.recording_survey import Survey
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 

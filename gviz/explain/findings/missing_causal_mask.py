@@ -18,7 +18,7 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.shifted_labels import Origins, TokenPair, losses_of_tokens, token_pairs
 from gviz.explain.operation_sets import SAME_NUMBERS, WEIGHTED_SUMS
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.values.number_text import shape_text
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.display_names import symbol
 from gviz.explain.edit import Edit, with_keyword, with_swapped_arguments
 from gviz.explain.formula import is_small
@@ -23,6 +22,7 @@ from gviz.explain.pass_contributions import arriving_gradient, outgoing_of
 from gviz.explain.program_text import called_function
 from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import ancestors
+from gviz.explain.value_computation import Computation, Operand, computation
 from gviz.source.call_stack import Frame
 from gviz.source.parsing import ARITHMETIC
 from gviz.trace.graph_state import Contribution, NodeInfo

@@ -36,7 +36,6 @@ from gviz.events import (
     grad_left,
 )
 from gviz.explain.backward_passes import growing_losses, loss_scale, pass_started, row_text
-from gviz.explain.computation import Operand, computation
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import with_keyword
 from gviz.explain.finding import Finding
@@ -79,9 +78,10 @@ from gviz.explain.operation_sets import MASKING
 from gviz.explain.parameter_updates import is_unseen, resumed_at, step_of, step_words
 from gviz.explain.pass_contributions import arriving_gradient, rule_words
 from gviz.explain.program_text import called_function, line_text
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost, own_frame
-from gviz.explain.survey import Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, is_partial
+from gviz.explain.value_computation import Operand, computation
 from gviz.source.call_stack import Frame
 from gviz.trace.event_log import expect
 from gviz.trace.graph_state import Contribution, NodeInfo, OutputState

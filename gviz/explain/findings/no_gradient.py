@@ -69,8 +69,8 @@ from gviz.explain.program_text import (
     program_text,
     update_in_place,
 )
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import at_text, innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import (
     RECORD_ALL,
     ancestors,

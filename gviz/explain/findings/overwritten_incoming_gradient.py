@@ -32,8 +32,8 @@ from gviz.explain.program_text import (
     parameters_around,
     statement_at,
 )
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.values.value import Value
 from gviz.values.value_text import grad

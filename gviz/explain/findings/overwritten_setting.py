@@ -23,8 +23,8 @@ from gviz.explain.display_names import titled
 from gviz.explain.edit import Edit, nodes_replaced
 from gviz.explain.finding import Finding, Number
 from gviz.explain.program_text import ProgramText, called_name, frame_of, methods_of, program_text
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import own_frames
-from gviz.explain.survey import Survey
 from gviz.source.call_stack import Frame
 from gviz.values.number_text import number
 from gviz.values.plain_text import shown

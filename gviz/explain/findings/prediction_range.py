@@ -23,7 +23,7 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import without_call
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.broadcast import is_error
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.values.number_text import number
 
 _RANGES = {

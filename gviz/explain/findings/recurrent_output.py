@@ -28,8 +28,8 @@ from gviz.explain.grad_history import is_zero
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import DROPOUTS, RESHAPING
 from gviz.explain.program_text import ProgramText, Statement, called_name, statement_at
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline

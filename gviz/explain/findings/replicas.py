@@ -17,8 +17,8 @@ from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.parameter_updates import numbers_without_shape
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost
-from gviz.explain.survey import Survey
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 

@@ -31,8 +31,8 @@ from gviz.explain.program_text import (
     places_set,
     statement_at,
 )
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import is_of_library, own_frame
-from gviz.explain.survey import Survey
 from gviz.source.call_stack import Frame
 from gviz.values.plain_text import clipped, file_line, shown
 

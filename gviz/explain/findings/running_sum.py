@@ -14,8 +14,8 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import removed
 from gviz.explain.finding import Finding, Number
 from gviz.explain.program_text import called_name, frame_of, names_read, names_set, scope_of, statement_at
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import at_text
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import file_line, shown

@@ -20,14 +20,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gviz import events as e
-from gviz.explain.computation import LONGEST_FORWARD
 from gviz.explain.display_names import label, label_at, symbol, titled
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import STEPPING
 from gviz.explain.program_text import frame_of, program_text
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
+from gviz.explain.value_computation import LONGEST_FORWARD
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline

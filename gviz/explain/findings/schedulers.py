@@ -33,7 +33,7 @@ from gviz.explain.program_text import (
     program_text,
     variables_of,
 )
-from gviz.explain.survey import Survey
+from gviz.explain.recording_survey import Survey
 from gviz.source.call_stack import Frame
 from gviz.values.number_text import number
 from gviz.values.plain_text import file_line, shown

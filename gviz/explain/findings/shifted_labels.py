@@ -27,7 +27,7 @@ from gviz.events import Output
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import CLASS_LOSSES
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.values.value import Array
 

@@ -20,7 +20,7 @@ from gviz.explain.edit import without_call, without_method
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.program_text import called_name, statement_at
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 
 _BOUNDS = {"tanh": "from -0.762 to 0.762", "sigmoid": "from 0.5 to 0.731", "softsign": "from -0.5 to 0.5"}
 """The functions, with the numbers that their results have for the results of the same function."""

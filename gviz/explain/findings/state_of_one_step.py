@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import line_text
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.values.number_text import number, times_text
 
 _FEWEST = 3

@@ -9,8 +9,8 @@ from gviz.events import OptimizerStepped
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient_accumulation import divided_passes
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.values.number_text import shape_text
 
 _FEWEST_ROWS = 16

@@ -11,7 +11,7 @@ from gviz.events import Output
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import CLASS_LOSSES, LOSSES_OF_PAIRS, SAME_NUMBERS
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value

@@ -10,8 +10,8 @@ from gviz.explain.edit import (
 )
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import called_function
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 

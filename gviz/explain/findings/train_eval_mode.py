@@ -16,8 +16,8 @@ from gviz.explain.program_text import (
     line_text,
     method_self,
 )
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import at_text, innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.values.plain_text import shown
 

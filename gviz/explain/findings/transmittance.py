@@ -18,7 +18,7 @@ from gviz.explain.edit import Change, Edit, imported_modules, rewritten
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import RESHAPING
 from gviz.explain.program_text import ProgramText, called_name
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 

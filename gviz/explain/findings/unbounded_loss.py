@@ -32,7 +32,7 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import CLASS_LOSSES, LOSSES, RESHAPING
 from gviz.explain.parameter_updates import options_of
 from gviz.explain.program_text import ProgramText, is_at
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

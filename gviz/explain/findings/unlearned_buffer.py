@@ -31,8 +31,8 @@ from gviz.explain.program_text import (
     names_set,
     program_text,
 )
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost, own_frame
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import file_line, shown

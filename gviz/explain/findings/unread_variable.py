@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from gviz.explain.display_names import titled
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import frame_of, function_of, names_read, names_set, program_text
-from gviz.explain.survey import Survey
+from gviz.explain.recording_survey import Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 
 

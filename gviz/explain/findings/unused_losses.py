@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding, Number
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 
 # A line makes many losses, but backward runs for only a few: it is probably outside the loop

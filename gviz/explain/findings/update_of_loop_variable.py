@@ -22,7 +22,7 @@ from gviz.explain.program_text import (
     scope_of,
     statement_at,
 )
-from gviz.explain.survey import NodeRecord, Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 

@@ -24,8 +24,8 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.grad_sum_over_passes import grad_sum
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import OF_LOSSES, SOFTMAXES, SQUASHING
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost
-from gviz.explain.survey import Survey
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import counted, number

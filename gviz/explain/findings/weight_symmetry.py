@@ -18,8 +18,8 @@ from gviz.explain.program_text import (
     called_lines,
     line_text,
 )
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import innermost
-from gviz.explain.survey import Survey
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value

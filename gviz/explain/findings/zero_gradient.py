@@ -12,7 +12,6 @@ import numpy as np
 
 from gviz.events import GradAccumulated, GradFlowed, ScopeEntered, StorageWritten
 from gviz.explain.backward_passes import pass_started, start_of_pass
-from gviz.explain.computation import Operand, computation
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import operand as operand_edit
 from gviz.explain.edit import renamed_call, without_call
@@ -47,9 +46,10 @@ from gviz.explain.program_text import (
     statement_at,
     written_by_call,
 )
+from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost
-from gviz.explain.survey import Survey
 from gviz.explain.tracking import descendants
+from gviz.explain.value_computation import Operand, computation
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline

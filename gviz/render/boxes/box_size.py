@@ -27,12 +27,12 @@ from gviz.explain.display_names import (
 )
 from gviz.explain.failed_call import FailedCall
 from gviz.explain.module_costs import costs
-from gviz.render.boxes.detail_rows import detail_count, detail_width
 from gviz.render.boxes.edges import box_key, chip_key
 from gviz.render.boxes.folding import Group, ModuleCall, Preparation
+from gviz.render.boxes.full_detail_rows import detail_count, detail_width
+from gviz.render.boxes.gradient_bars import BRIEF_BARS, bars_width, part_parameters, step_results
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.node_remarks import cut_text, cuts, remark
-from gviz.render.boxes.part_gradients import BRIEF_BARS, bars_width, part_parameters, step_results
 from gviz.render.boxes.tensor_pictures import CELL, DIGITS, THUMBNAIL_LINES
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline

@@ -11,7 +11,7 @@ For example, in ``x -> Linear -> ReLU -> loss`` with the path of the `Linear` in
 operations and its weights, and the other nodes keep their boxes. A parameter lies in the calls that all its users
 share. If two collapsed calls of different modules use it, it keeps its own box. Nodes that a backward pass made lie in
 the pass, and nodes that an optimizer computed lie in its step; neither lies in a module. `fold` itself works on plain
-numbers and does not depend on a moment. `module_boxes` has the text of a group at a moment.
+numbers and does not depend on a moment. `collapsed_box` has the text of a group at a moment.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from gviz.events.operation_names import ABBREVIATED, DOCUMENTED
+from gviz.events.documented_operation_names import ABBREVIATED, DOCUMENTED
 from gviz.explain.display_names import is_mask, public_name, with_mode
 from gviz.render.boxes.data_preparation import with_data
 from gviz.render.boxes.folding import CALLS, CallGraph, Filter, ModuleCall, around

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from gviz.explain.computation import saved_places
 from gviz.explain.failed_call import FailedCall, failed_call
 from gviz.explain.tracking import as_in
+from gviz.explain.value_computation import saved_places
 from gviz.render.boxes.box_size import (
     FAILED,
     Outline,

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from gviz.events import GradFlowed
 from gviz.render.boxes.node_remarks import cuts, writes_in_place
-from gviz.render.boxes.value_rows import Now
+from gviz.render.boxes.shown_moment import Now
 from gviz.trace.graph_state import NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.value_text import bad_text

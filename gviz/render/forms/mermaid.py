@@ -7,7 +7,7 @@ from html import escape
 
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.edge_content import Edge
-from gviz.render.graphviz.placement import flow
+from gviz.render.graphviz.direction_and_spacing import flow
 from gviz.render.legend import painted
 from gviz.render.picture_request import ExportOptions, requested_scene
 from gviz.render.scene import Scene

@@ -18,21 +18,14 @@ from gviz.render.boxes.drawn_nodes import shown_ends
 from gviz.render.boxes.edge_content import Edge
 from gviz.render.boxes.node_states import State
 from gviz.render.figure import FIGURES, as_figures
+from gviz.render.graphviz.box_label import CHARACTER
+from gviz.render.graphviz.coordinates import INCH, Placing, placing
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import digraph
-from gviz.render.graphviz.labels import CHARACTER
-from gviz.render.graphviz.placement import INCH, Placing, placing
+from gviz.render.graphviz.figure_size import check_text, figure_of_size, with_margins
+from gviz.render.graphviz.module_frames import manner_of, settled
 from gviz.render.graphviz.process import Picture, draw, draw_all
-from gviz.render.graphviz.scene_drawing import (
-    DPI,
-    check_text,
-    figure_of_size,
-    laid_out_or_simple,
-    manner_of,
-    settled,
-    sized,
-    with_margins,
-)
+from gviz.render.graphviz.scene_drawing import DPI, laid_out_or_simple, sized
 from gviz.render.graphviz.svg_output import scaled
 from gviz.render.legend import legend, together
 from gviz.render.picture_request import ExportOptions, check_moment, drawing, moment_structure

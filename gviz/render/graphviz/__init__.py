@@ -2,10 +2,13 @@
 
 Read first:
 
-1. `dot.py`: `digraph` writes a scene in Graphviz's language, and `labels.py` one box of it.
+1. `dot.py`: `digraph` writes a scene in Graphviz's language, and `box_label.py` one box of it.
 2. `process.py`: runs Graphviz in a process with a time limit. gviz brings its own Graphviz.
 3. `scene_drawing.py`: `drawn` returns the bytes of a picture, with the coordinates of gviz's own layout if Graphviz is
-   too slow (`placement.py`).
+   too slow (`coordinates.py`).
 
-`digraph.py` is what ``gviz.make_dot`` returns, and `svg_output.py` makes Graphviz's SVG smaller.
+`direction_and_spacing.py` fits a diagram to a screen or slide, and `spine.py` has its straight lines.
+`readable_detail.py` finds out with how much detail the text of a figure can be read (`figure_size.py`). A long chain is
+folded into columns: `column_choice.py` chooses their number, and `chain_columns.py` places the boxes. `digraph.py` is
+what ``gviz.make_dot`` returns, and `svg_output.py` makes Graphviz's SVG smaller.
 """

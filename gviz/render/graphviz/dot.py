@@ -15,25 +15,13 @@ from rich.cells import cell_len
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.edge_content import Edge
 from gviz.render.boxes.edges import CONTRACTED
+from gviz.render.graphviz.box_label import CHARACTER, SMALL, SPLIT, box_label, card, coloured, inner, table
+from gviz.render.graphviz.chain_columns import column_tops, columns
+from gviz.render.graphviz.coordinates import INCH, Placing
 from gviz.render.graphviz.digraph import Digraph
-from gviz.render.graphviz.labels import CHARACTER, SMALL, SPLIT, box_label, card, coloured, inner, table
+from gviz.render.graphviz.direction_and_spacing import BLANK, LANE, ends, flow, repeated, skipping, spacing
 from gviz.render.graphviz.legend_table import legend_rows
-from gviz.render.graphviz.placement import (
-    BLANK,
-    INCH,
-    LANE,
-    STRAIGHT,
-    Placing,
-    Spine,
-    column_tops,
-    columns,
-    ends,
-    flow,
-    repeated,
-    skipping,
-    spacing,
-    spine,
-)
+from gviz.render.graphviz.spine import STRAIGHT, Spine, spine
 from gviz.render.legend import legend, painted
 from gviz.render.scene import Scene
 from gviz.render.theme import LIGHT, Direction, Theme

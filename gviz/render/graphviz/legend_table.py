@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gviz.render.graphviz.labels import SMALL, coloured, inner
+from gviz.render.graphviz.box_label import SMALL, coloured, inner
 from gviz.render.legend import HEAT
 from gviz.render.theme import Theme
 

@@ -11,21 +11,12 @@ from rich.cells import cell_len
 
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.edge_content import Edge
-from gviz.render.graphviz.labels import CHARACTER, ROW
-from gviz.render.graphviz.placement import (
-    BLANK,
-    INCH,
-    LANE,
-    ends,
-    flow,
-    placing,
-    repeated,
-    skipping,
-    spacing,
-    spine,
-)
+from gviz.render.graphviz.box_label import CHARACTER, ROW
+from gviz.render.graphviz.coordinates import INCH, placing
+from gviz.render.graphviz.direction_and_spacing import BLANK, LANE, ends, flow, repeated, skipping, spacing
 from gviz.render.graphviz.process import TooSlowError, draw, draw_all
 from gviz.render.graphviz.scene_drawing import LAYOUT_BOXES, laid_out_or_simple
+from gviz.render.graphviz.spine import spine
 from gviz.render.picture_request import ExportOptions
 from gviz.render.scene import Scene
 from gviz.render.theme import Direction

@@ -21,7 +21,7 @@ from gviz.explain.event_description import description
 from gviz.explain.iteration_words import phase_words
 from gviz.explain.parameter_updates import write_place
 from gviz.render.boxes.box_size import Outline, module_key
-from gviz.render.boxes.collapsed_parts import MORE
+from gviz.render.boxes.collapse_note import MORE
 from gviz.render.boxes.drawn_nodes import shown_ends
 from gviz.render.boxes.edges import WRITES, is_write
 from gviz.render.boxes.function_calls import has_public_names

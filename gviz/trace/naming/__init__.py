@@ -4,7 +4,7 @@ Read first:
 
 1. `bindings.py`: which expressions of a source text are assigned to which variables.
 2. `assignments.py`: the targets of the assignment that created a node, found by its call stack.
-3. `names.py`: the name of a node.
+3. `node_names.py`: the name of a node.
 
 The walk of one name: in ``best, where = x.max(dim=1)`` the call stack of the node ``max`` has the line and columns of
 ``x.max(dim=1)``. `bindings.bindings` has parsed the file once and knows that this range is assigned to two variables in

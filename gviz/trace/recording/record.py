@@ -29,7 +29,7 @@ from gviz.system import notice
 from gviz.trace.file import bulk_statistics
 from gviz.trace.file import format as file_format
 from gviz.trace.file.paths import new_trace, refuse_other_file, remove_for_new, traces
-from gviz.trace.file.retention import Bounds, Until, bounds
+from gviz.trace.file.retention_policy import Bounds, Until, bounds
 from gviz.trace.file.writer import EndCondition, TraceWriter, about
 from gviz.trace.recording.exceptions import attributes, message, printed, raised_at, traceback_of
 from gviz.trace.recording.output_capture import overhearing, overhearing_warnings
@@ -93,9 +93,9 @@ class Kept:
     further. `source` keeps the text of the program's files. Nothing is recorded outside of `window`. `last` keeps only
     the last iterations (``3``) or marks (``"3 marks"``) of a long run, and `max_size` limits the newest part to a
     number of bytes (``"500M"``). `older` selects iterations before the last ones that are kept, too (``"first,
-    findings, every 100, thinned"``, see `gviz.trace.file.retention`). `until` (``"nan"``, ``"inf"``) ends the recording
-    at the first event that holds one. Only the owner may read the trace unless `share` is set; then the umask decides,
-    as for other files.
+    findings, every 100, thinned"``, see `gviz.trace.file.retention_policy`). `until` (``"nan"``, ``"inf"``) ends the
+    recording at the first event that holds one. Only the owner may read the trace unless `share` is set; then the umask
+    decides, as for other files.
     """
 
     limit: int | None = None

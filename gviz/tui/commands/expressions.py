@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +18,6 @@ from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped, shown, text_of
 from gviz.values.value import Value
 from gviz.values.value_text import kind_text, short
-
-if TYPE_CHECKING:
-    pass
 
 MOST_ROWS = 200
 MOST_ELEMENTS = 10_000

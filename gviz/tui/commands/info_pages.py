@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from gviz.errors import GvizError, did_you_mean
-from gviz.explain.computation import saved_names
 from gviz.explain.display_names import label
+from gviz.explain.value_computation import saved_names
 from gviz.system.cooperative_work import WorkProgress, collected, parts
 from gviz.trace.backward_order import planned
 from gviz.trace.graph_state import BAD, NodeState

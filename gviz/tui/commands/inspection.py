@@ -36,7 +36,7 @@ from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped, shown
 
 if TYPE_CHECKING:
-    from gviz.explain.check import Checked
+    from gviz.explain.checked_finding import Checked
 
 ROWS = 200
 """How many nodes of the tape line mode shows, which has no panel for it."""
@@ -45,7 +45,7 @@ ROWS = 200
 def explain(session: Session, text: str) -> View:
     """Run ``explain [PLACE] [all]``."""
     from gviz.explain.finding_kinds import located
-    from gviz.explain.question import answer  # imports every kind of answer: only on demand
+    from gviz.explain.typed_question import answer  # imports every kind of answer: only on demand
 
     cursor, (place, whole) = session.cursor, _in_full(text)
     explanation = located(answer(cursor.asker.names, place or _missing(session), cursor.position, cursor.selected))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from gviz.explain.module_costs import COST_KINDS, CostKind, costs
-from gviz.render.boxes.module_boxes import Module, gradient_of, is_frozen, module_tree
+from gviz.render.boxes.called_modules import Module, gradient_of, is_frozen, module_tree
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.fold_state import Folds
 from gviz.tui.glyphs import Glyphs

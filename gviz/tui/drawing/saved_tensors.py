@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz.events import DataSet, StorageWritten
-from gviz.explain.computation import Operand, computation, saved_names
 from gviz.explain.display_names import label
 from gviz.explain.parameter_updates import writer_of
+from gviz.explain.value_computation import Operand, computation, saved_names
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.styled_lines import TIED, Line, Span, labelled, line, link, wrapped

@@ -2,7 +2,8 @@
 
 Every file builds on those before it. All of them know `SessionScreen`; only `DebuggerScreen` knows all of them.
 
-    screen_context.py       what panels follow, the size, and what one part of the screen may request from another
+    panel_layout.py         two passes of the layout, where the first one changes what is shown
+    session_screen.py       what panels follow, the size, and what one part of the screen may request from another
     panel_stack.py          all panels, and which of them are in front
     prompt_control.py       the prompt, questions, and keys that are typed ahead
     key_actions.py          keys that are not commands: views, breakpoints at a node or line, rows of lists
@@ -14,5 +15,5 @@ Every file builds on those before it. All of them know `SessionScreen`; only `De
     debugger_screen.py      the screen with these parts: actions of keys, prompt and mouse
     live_screen.py          the same over a running program; tutor_screen.py with a lesson above it
 
-Read first: ``screen_context.py``, ``controller.py``, ``debugger_screen.py``. The path of a key is in `gviz.tui`.
+Read first: ``session_screen.py``, ``controller.py``, ``debugger_screen.py``. The path of a key is in `gviz.tui`.
 """

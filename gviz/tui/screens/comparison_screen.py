@@ -15,7 +15,7 @@ from gviz.tui import styled_lines
 from gviz.tui.commands.compare import ComparisonView
 from gviz.tui.drawing.compared_node_boxes import pair_lines
 from gviz.tui.screens.overlay_pages import Page, Sheet
-from gviz.tui.screens.screen_context import SessionScreen
+from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session import Session
 from gviz.tui.styled_lines import Line
 from gviz.tui.widgets.list_panels import Key, RowList

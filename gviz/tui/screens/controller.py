@@ -57,10 +57,10 @@ from gviz.tui.commands.compare import ComparisonView
 from gviz.tui.commands.inspection import wrapped_lines
 from gviz.tui.language.command import Answer, Choice, Command, Confirm, FrontEnd, Reply, TerminalTask, View, Work
 from gviz.tui.language.parser import Reader, spec_of
-from gviz.tui.panel_arrangement import PANELS
+from gviz.tui.panel_choice import PANELS
 from gviz.tui.screens import overlay_pages
 from gviz.tui.screens.panel_stack import Panels
-from gviz.tui.screens.screen_context import SessionScreen
+from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.stop_reason import CursorStop
 from gviz.tui.themes import colour_warning, named
 from gviz.tui.widgets.node_panel import NodePanel

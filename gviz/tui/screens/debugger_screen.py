@@ -20,14 +20,14 @@ from gviz.tui.cursor import SELECTIONS, Selection
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, first
 from gviz.tui.language.command import Command
-from gviz.tui.panel_arrangement import PANELS
+from gviz.tui.panel_choice import PANELS
 from gviz.tui.screens.controller import Controller, apply_setting
 from gviz.tui.screens.graph_reading import GraphReading
 from gviz.tui.screens.key_actions import BINDINGS, LOOKS, act_on_row, follow_keymap, toggle_line
 from gviz.tui.screens.overlay_pages import PAGES
 from gviz.tui.screens.panel_stack import Panels, compose_panels
 from gviz.tui.screens.prompt_control import Prompts
-from gviz.tui.screens.screen_context import SessionScreen
+from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session import Session
 from gviz.tui.session_options import EXIT_ANSWERS, EXIT_COMMANDS, EXIT_QUESTION, ExitAction, SessionOptions
 from gviz.tui.source_location import pause_text

@@ -7,7 +7,7 @@ import asyncio
 from gviz.errors import GvizError
 from gviz.system.cooperative_work import LongWork, paced
 from gviz.tui.screens.panel_stack import Panels
-from gviz.tui.screens.screen_context import SessionScreen
+from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.widgets.list_panels import ModuleTree
 
 _WORK_SECONDS = 0.1

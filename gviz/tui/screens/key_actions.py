@@ -16,7 +16,7 @@ from textual.scroll_view import ScrollView
 from gviz.errors import GvizError
 from gviz.explain.source_frames import frame_text
 from gviz.query_syntax.stop_condition import stop
-from gviz.render.boxes.module_boxes import module_tree
+from gviz.render.boxes.called_modules import module_tree
 from gviz.trace.graph_state import NodeState
 from gviz.tui.breakpoints import BreakpointEntry, marked_lines
 from gviz.tui.commands import graph_view
@@ -25,7 +25,7 @@ from gviz.tui.keymaps import ACTS, Act, Keys, first, keys_of
 from gviz.tui.language.command import Command
 from gviz.tui.language.parser import spec_of
 from gviz.tui.screens.prompt_control import condition_of
-from gviz.tui.screens.screen_context import SessionScreen
+from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.widgets.panel_messages import LinePointed, RowActed
 from gviz.tui.widgets.status_rows import EventRow, KeysRow
 from gviz.tui.widgets.tape_panel import Tape

@@ -28,7 +28,7 @@ from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.language.command import Choice, Jump
 from gviz.tui.screens.key_actions import toggle_node
-from gviz.tui.screens.screen_context import SessionScreen
+from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session import Session
 from gviz.tui.styled_lines import Line, line, plain, wrapped
 from gviz.tui.widgets.node_panel import NodePanel

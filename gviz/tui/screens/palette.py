@@ -14,7 +14,7 @@ from textual.widgets.option_list import Option
 
 from gviz.tui.commands.command_table import SPECS
 from gviz.tui.keymaps import ACTS, KEYMAPS, Keys, first
-from gviz.tui.screens.screen_context import SessionScreen
+from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.themes import SHORT
 
 Entry = tuple[str, str, str]

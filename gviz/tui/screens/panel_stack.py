@@ -1,7 +1,7 @@
 """The panels of the debugger's screen: what each of them follows, and which are in front.
 
 `compose_panels` creates all of them, always. `Panels` knows what the user chose (view, tab, zoom). From that and the
-size of the terminal, `gviz.tui.panel_arrangement.visible_panels` computes which panels are visible.
+size of the terminal, `gviz.tui.panel_choice.visible_panels` computes which panels are visible.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from gviz.tui.keymaps import first
-from gviz.tui.panel_arrangement import (
+from gviz.tui.panel_choice import (
     LEAST_GRAPH_ROWS,
     PANELS,
     SIDE_PANELS,
@@ -33,7 +33,7 @@ from gviz.tui.panel_arrangement import (
     visible_panels,
     widget_of,
 )
-from gviz.tui.screens.screen_context import SessionScreen
+from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.widgets.graph_canvas import GraphCanvas, GraphOverview
 from gviz.tui.widgets.list_panels import BreakList, ModuleTree, OutputPanel, StackList, WatchList
 from gviz.tui.widgets.node_panel import NodePanel, SavedPanel

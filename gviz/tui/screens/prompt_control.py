@@ -21,7 +21,7 @@ from gviz.tui.keymaps import Keys
 from gviz.tui.language.command import Command
 from gviz.tui.language.completion import completions
 from gviz.tui.screens.panel_stack import Panels
-from gviz.tui.screens.screen_context import SessionScreen
+from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session import Session
 from gviz.tui.widgets.panel_messages import Typed
 from gviz.tui.widgets.prompt import Prompt

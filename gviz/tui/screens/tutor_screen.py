@@ -13,7 +13,7 @@ from textual.geometry import Size
 from textual.widgets import Static
 
 from gviz.tui.language.command import Command
-from gviz.tui.panel_arrangement import TALL
+from gviz.tui.panel_choice import TALL
 from gviz.tui.screens.debugger_screen import DebuggerScreen
 from gviz.tui.screens.overlay_pages import SheetScreen
 from gviz.tui.stop_reason import CursorStop

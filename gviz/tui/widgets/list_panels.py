@@ -16,7 +16,7 @@ from gviz.tui.drawing.program_output import output_lines
 from gviz.tui.drawing.source import frame_rows
 from gviz.tui.drawing.watches_and_breakpoints import NOTHING_SET, break_rows, watch_rows
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.panel_arrangement import panel_title
+from gviz.tui.panel_choice import panel_title
 from gviz.tui.session import Session
 from gviz.tui.source_location import PausedStack, stack_of
 from gviz.tui.styled_lines import Line, cut, line

@@ -18,7 +18,7 @@ from gviz.tui.drawing.saved_tensors import saved_lines
 from gviz.tui.drawing.tensor_elements import node_tensors
 from gviz.tui.drawing.watches_and_breakpoints import watch_lines
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.panel_arrangement import panel_title
+from gviz.tui.panel_choice import panel_title
 from gviz.tui.styled_lines import Line, line
 from gviz.tui.widgets.text_panel import LinkedPage
 

@@ -23,7 +23,7 @@ from gviz.tui.drawing.source import (
     windowed,
 )
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.panel_arrangement import panel_title
+from gviz.tui.panel_choice import panel_title
 from gviz.tui.source_location import PausedStack, source_place
 from gviz.tui.styled_lines import Line, cells, wrapped
 from gviz.tui.widgets.panel_messages import LinePointed, NodePointed

@@ -14,7 +14,7 @@ from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints
 from gviz.tui.drawing.tape import Columns, Entry, TapeRows, columns_for, heading, row, shape_width, title_width
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.panel_arrangement import panel_title
+from gviz.tui.panel_choice import panel_title
 from gviz.tui.styled_lines import Line
 from gviz.tui.widgets.node_panel import node_tip
 from gviz.tui.widgets.panel_messages import NodePointed, Pressed

@@ -29,7 +29,7 @@ from textual.theme import Theme
 from textual.widget import Widget
 
 from gviz.tui.glyphs import UNICODE, Glyphs
-from gviz.tui.panel_arrangement import TABS, panel_title
+from gviz.tui.panel_choice import TABS, panel_title
 from gviz.tui.styled_lines import Line, cut, line, style_and_event
 from gviz.tui.widgets.panel_messages import Seek
 

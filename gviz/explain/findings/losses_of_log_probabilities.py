@@ -1,0 +1,149 @@
+"""Losses of log-probabilities (nll_loss, ctc_loss, kl_div) that get scores, probabilities or another dimension."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from gviz.explain.display_names import label, label_at, titled
+from gviz.explain.edit import renamed_call, with_dim
+from gviz.explain.finding import Finding
+from gviz.explain.operation_sets import SOFTMAXES
+from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_frames import innermost
+from gviz.values.number_text import number
+
+_LOSSES = ("nll_loss", "nll_loss2d", "ctc_loss", "kl_div")
+_PROBABILITIES = {"softmax", "sigmoid"}
+_ROWS = {"getitem", "index", "index_select", "slice", "clone", "contiguous"}
+_SLACK = 0.01
+"""How far above 0 the logarithm of a probability may be: that of ``log(p + 0.001)`` is."""
+
+
+def no_log_probabilities(survey: Survey) -> Iterator[Finding]:
+    """Yield losses whose input is above 0 somewhere, or sums to one along another dimension than the classes."""
+    for record in survey.ops(*_LOSSES):
+        first = next(survey.sources(record), None)
+        finding = (
+            (_too_great(survey, record, first) or _wrong_dimension(survey, record, first))
+            if first is not None
+            else None
+        )
+        if finding is not None:
+            yield finding
+    yield from _kl_of_probabilities(survey)
+
+
+def _kl_of_probabilities(survey: Survey) -> Iterator[Finding]:
+    """Yield ``kl_div`` whose first argument has probabilities. The operations that it consists of are recorded."""
+    yield from _cross_terms(survey)
+    products = _by_line(survey.ops("mul"))
+    for record in survey.ops("div", "mean", "sum", "sub"):
+        if "log_target" not in dict(record.created.attrs):
+            continue
+        for product in products.get(record.created.stack, ()):
+            if not product.seq < record.seq:
+                continue
+            tracked = [one for one in survey.sources(product) if one.created.requires_grad]
+            is_input = len(tracked) == 1 and not _is_kl_target(survey, tracked[0], record)
+            finding = _too_great(survey, record, tracked[0]) if is_input else None
+            if finding is not None:
+                yield finding
+                break
+
+
+def _is_kl_target(survey: Survey, record: NodeRecord, end: NodeRecord) -> bool:
+    """Return whether a node is the target of the ``kl_div`` that ends with another node: of its ``xlogy``, too."""
+    users = (survey.nodes[node] for node in survey.timeline.nodes.users(record.node) if node in survey.nodes)
+    return any(user.op == "xlogy" and user.created.stack == end.created.stack for user in users)
+
+
+def _by_line(nodes: Iterable[NodeRecord]) -> dict[int, list[NodeRecord]]:
+    """Return nodes by the call that made them, in order."""
+    lines: defaultdict[int, list[NodeRecord]] = defaultdict(list)
+    for record in nodes:
+        lines[record.created.stack].append(record)
+    return lines
+
+
+def _cross_terms(survey: Survey) -> Iterator[Finding]:
+    """Yield the same on the built-in engine: ``xlogy(target, target) - target * input``."""
+    of_line = _by_line(survey.nodes.values()) if survey.by_op.get("xlogy") else {}
+    for record in survey.ops("sub"):
+        pair = list(survey.sources(record))[:2]
+        if [one.op for one in pair] != ["xlogy", "mul"]:
+            continue
+        targets = {node for node, _ in pair[0].created.inputs}
+        inputs = [one for one in survey.sources(pair[1]) if one.node not in targets]
+        if len(targets) == len(inputs) == 1 and inputs[0].created.requires_grad:
+            line = of_line[record.created.stack]
+            finding = _too_great(survey, max(line, key=lambda one: one.seq), inputs[0])
+            if finding is not None and not any("log_target" in dict(one.created.attrs) for one in line):
+                yield finding
+
+
+def _too_great(survey: Survey, record: NodeRecord, first: NodeRecord) -> Finding | None:
+    stats = first.value.statistics() if first.value is not None else None
+    if stats is None or not stats.max > _SLACK:  # nan: no element is finite
+        return None
+    before, loss = survey.unwrapped(first), label(survey.timeline, record.node)
+    if _are_weighted_logarithms(survey, before):
+        return None
+    names = loss, label(survey.timeline, before.node)
+    if before.op in _PROBABILITIES:
+        text = titled("{} takes log-probabilities, but {} has probabilities", *names)
+        fix = f"log_softmax in the place of {before.op}{_instead(record, ', or cross_entropy of what went into it')}"
+    else:
+        text = titled("{} takes log-probabilities, but {} has numbers above 0", *names)
+        fix = f"log_softmax before it{_instead(record, ', or cross_entropy, which takes scores as they are')}"
+    most = f"{label_at(survey.timeline, before.node)} reaches {number(stats.max)}, and no such logarithm is above 0"
+    part = Finding("operand", most, first.seq, first.node, at=innermost(survey.timeline.info(before.node)))
+    finding = _log_probability_finding(survey, record, text, part, fix)
+    return replace(finding, edit=renamed_call(survey.timeline, survey.at(before), "softmax", "log_softmax"))
+
+
+def _are_weighted_logarithms(survey: Survey, product: NodeRecord) -> bool:
+    """Return whether log-probabilities are multiplied by one weight for each row: an advantage may be negative."""
+    for source in survey.sources(product) if product.op == "mul" else ():
+        others = [one for one in survey.sources(product) if one is not source]
+        of_rows = all(one.shape[-1:] == (1,) and not one.created.requires_grad for one in others)
+        if of_rows and survey.unwrapped(source).op == "log_softmax":
+            return True
+    return False
+
+
+def _instead(record: NodeRecord, loss: str) -> str:
+    """Return another loss that takes this input; empty for ctc_loss and kl_div, which have no such alternative."""
+    return "" if record.op in ("ctc_loss", "kl_div") else loss
+
+
+def _wrong_dimension(survey: Survey, record: NodeRecord, first: NodeRecord) -> Finding | None:
+    first = _of_rows(survey, first)
+    before = _of_rows(survey, next(survey.sources(first), first)) if first.op == "log" else first
+    rank, dim = len(before.shape), dict(before.created.attrs).get("dim")
+    if record.op in ("ctc_loss", "kl_div") or before.op not in SOFTMAXES or not rank or not isinstance(dim, int):
+        return None
+    classes, dim, timeline = min(1, rank - 1), dim % rank, survey.timeline
+    if dim == classes:
+        return None
+    text = titled(f"{{}} has its classes in dimension {classes}, but gets those of {dim}", label(timeline, record.node))
+    cause = f"{label_at(timeline, before.node)} makes probabilities that add up to 1 along dimension {dim}"
+    at = survey.at(before)
+    part = Finding("operand", cause, before.seq, before.node, at=at)
+    edit = with_dim(timeline, at, before.op, str(classes))
+    finding = _log_probability_finding(survey, record, text, part, f"{before.op}(..., dim={classes})")
+    return replace(finding, at=at or finding.at, edit=edit)
+
+
+def _of_rows(survey: Survey, record: NodeRecord) -> NodeRecord:
+    """Return the node whose rows or copy a node is, with the same dimensions."""
+    source = next(survey.sources(record), None) if record.op in _ROWS else None
+    if source is None or len(source.shape) != len(record.shape):
+        return record
+    return _of_rows(survey, source)
+
+
+def _log_probability_finding(survey: Survey, record: NodeRecord, text: str, part: Finding, fix: str) -> Finding:
+    at = innermost(survey.timeline.info(record.node))
+    return Finding("no-log-probabilities", text, record.seq, record.node, (part,), fix, at)

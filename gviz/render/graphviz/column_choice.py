@@ -1,0 +1,86 @@
+"""The number of columns into which a long chain is folded in a figure, so that its text is large enough."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gviz.render.figure import FIGURES, LEAST_TEXT, TEXT
+from gviz.render.graphviz.chain_columns import is_chain
+from gviz.render.graphviz.digraph import Digraph
+from gviz.render.graphviz.figure_size import figure_size
+from gviz.render.graphviz.module_frames import framed_graph
+from gviz.render.graphviz.process import TooSlowError
+from gviz.render.picture_request import ExportOptions, ignore_note
+from gviz.render.scene import Scene, framed
+
+
+def on_slide(scene: Scene, options: ExportOptions) -> Scene:
+    """Return a scene whose text would be small on a slide in columns, if it is a chain; any other one as it is.
+
+    Other graphs would have lines between the columns, which are harder to read than small text.
+    """
+    figure, quiet = FIGURES[options.figure or "one-column"], replace(options, note=ignore_note)
+    if not figure.fills or not is_chain(scene):
+        return scene
+    graph = replace(scene, key=())  # its few small words decide nothing
+    texts = [figure.scale(*figure_size(turned_graph(graph, options, way), options)) * TEXT for way in ("TB", "LR")]
+    if max(texts) >= figure.least - 0.05:
+        return scene
+    folded = in_columns(scene, quiet)
+    text = figure.scale(*figure_size(framed_graph(folded, options), options)) * TEXT
+    if folded.columns < 2 or text < min(figure.least, LARGER * max(texts)):
+        return scene
+    options.note(f"folded into {folded.columns} columns, without frames: in one column the text would be small")
+    return folded
+
+
+def in_readable_columns(scene: Scene, options: ExportOptions) -> Scene | None:
+    """Return a chain in columns whose text is not much too small on a slide; None for anything else."""
+    figure = FIGURES[options.figure or "one-column"]
+    if not figure.fills or not is_chain(scene):
+        return None
+    folded = in_columns(scene, options)
+    text = figure.scale(*figure_size(framed_graph(folded, options), options)) * TEXT
+    return folded if folded.columns > 1 and text >= SMALLER * figure.least else None
+
+
+SMALLER = 0.75
+"""The part of the least height of text at which numbers in boxes are preferred to larger names."""
+LARGER = 1.35
+"""The least gain in the height of text for which a slide is folded."""
+
+
+def turned_graph(scene: Scene, options: ExportOptions, way: str) -> Digraph:
+    graph = framed_graph(scene, options)
+    if options.direction == "auto":
+        graph.graph_attr["rankdir"] = way
+    return graph
+
+
+def in_columns(scene: Scene, options: ExportOptions) -> Scene:
+    """Return a long chain in the number of columns that makes its text large enough, or else largest.
+
+    The scene is returned as it is if its text would be too small in any number of columns.
+    """
+    figure, bare = FIGURES[options.figure or "one-column"], replace(framed(scene, 0), flow="TB", compact=True)
+    texts: dict[int, float] = {}
+    for columns in range(2, MOST_COLUMNS + 1) if options.direction == "auto" else ():
+        try:
+            size = figure_size(framed_graph(replace(bare, columns=columns), options), options)
+        except TooSlowError:
+            break
+        texts[columns] = figure.scale(*size) * TEXT
+        if texts[columns] >= figure.least:
+            break
+    most = max(texts.values(), default=0)
+    best = next((columns for columns, text in texts.items() if text >= most / MORE_COLUMNS), 1)
+    if texts.get(best, 0) < LEAST_TEXT:
+        return scene
+    options.note(f"folded into {best} columns, without frames: in one column the text would be too small")
+    return replace(bare, columns=best)
+
+
+MORE_COLUMNS = 1.05
+"""The least gain in the height of text for more columns, between which there are more lines."""
+MOST_COLUMNS = 8
+"""The most columns into which a figure of a long chain is folded."""

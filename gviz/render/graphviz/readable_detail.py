@@ -1,0 +1,127 @@
+"""The detail of a figure: less text and fewer boxes, until its text can be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gviz.render.boxes.graph_options import Density
+from gviz.render.figure import FIGURES, LEAST_TEXT, TEXT
+from gviz.render.graphviz.chain_columns import is_chain
+from gviz.render.graphviz.column_choice import in_columns, in_readable_columns, on_slide, turned_graph
+from gviz.render.graphviz.figure_size import TooSmallError, figure_size, in_figure
+from gviz.render.graphviz.module_frames import framed_graph
+from gviz.render.graphviz.process import TooSlowError
+from gviz.render.picture_request import ExportOptions, ignore_note, requested_scene
+from gviz.render.scene import Scene
+from gviz.trace.timeline import Timeline
+
+
+def picture_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
+    """Return the scene of moment `n` for a picture.
+
+    A figure has less text in its boxes if it could not be read, unless the user requested the text, or an overlay
+    needs the room. Boxes with only names have their gradients next to them if that makes no text smaller.
+    """
+    notes: list[str] = []
+    found = _chosen_scene(timeline, n, replace(options, note=notes.append))
+    may_add = options.figure is not None and not options.keeps_labels and options.drawing.density == "short"
+    if may_add and len(found.boxes) <= MOST_FOLDED and all(box.height == 1 for box in found.boxes):
+        more = replace(options, drawing=replace(options.drawing, norms=True), note=ignore_note)
+        detailed = _chosen_scene(timeline, n, more)
+        if _is_as_large(detailed, found, options):
+            found, notes = detailed, [note.replace(NAMES_ONLY, NAMES_AND_GRADIENTS) for note in notes]
+    for note in notes:
+        options.note(note)
+    return found
+
+
+NAMES_ONLY, NAMES_AND_GRADIENTS = "boxes show names only", "boxes show names and gradients"
+
+
+def _is_as_large(detailed: Scene, plain: Scene, options: ExportOptions) -> bool:
+    """Return whether a scene with gradients has the boxes of the `plain` one, and no smaller text."""
+    same = [box.key for box in detailed.boxes] == [box.key for box in plain.boxes]
+    if not same or detailed.columns != plain.columns or not any(box.rows for box in detailed.boxes):
+        return False
+    larger, smaller = (_text_height(replace(scene, key=()), options) for scene in (plain, detailed))
+    return smaller >= larger - 0.05
+
+
+def _text_height(scene: Scene, options: ExportOptions) -> float:
+    """Return the height of the text of a figure, in the direction in which `in_figure` draws it."""
+    figure = FIGURES[options.figure or "one-column"]
+    try:
+        text = figure.scale(*figure_size(framed_graph(scene, options), options)) * TEXT
+        if scene.columns < 2 and text < figure.least - 0.05 and options.direction == "auto":
+            ways = [
+                figure.scale(*figure_size(turned_graph(scene, options, way), options)) * TEXT for way in ("TB", "LR")
+            ]
+            text = max(ways)
+    except TooSlowError:
+        return 0.0
+    return text
+
+
+def _chosen_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
+    """Return the scene of moment `n` with as much text as can be read."""
+    scene = requested_scene(timeline, n, options, as_picture=True, fits=True)
+    if options.figure is None or len(scene.boxes) > MOST_FOLDED:
+        return scene
+    if _can_be_read(scene, options):
+        return on_slide(scene, options)
+    may_shorten = not options.keeps_labels and options.drawing.overlay is None and options.drawing.density == "short"
+    for density, what in _LESS_TEXT.items() if may_shorten else ():
+        less = replace(options, drawing=replace(options.drawing, density=density, compact=True), note=ignore_note)
+        folded = requested_scene(timeline, n, less, as_picture=True, fits=True)
+        if _can_be_read(folded, options):
+            options.note(f"{what}: {_TOO_SMALL}")
+            return on_slide(folded, options)
+        if density == "brief" and (columns := in_readable_columns(folded, less)) is not None:
+            options.note(f"{what}; folded into {columns.columns} columns, without frames: {_TOO_SMALL}")
+            return columns
+    collapsed = None if is_chain(scene) else _with_less_detail(timeline, n, options, may_shorten=may_shorten)
+    return in_columns(scene, options) if collapsed is None else on_slide(collapsed, options)
+
+
+def _with_less_detail(timeline: Timeline, n: int, options: ExportOptions, *, may_shorten: bool) -> Scene | None:
+    """Return a scene with more modules collapsed, so that its text can be read; None if the user chose the detail.
+
+    A graph that is no chain would have lines between its columns.
+    """
+    part = options.part
+    if part.level != "auto" or part.depth is not None or part.expand or part.node or part.only:
+        return None
+    for typed, change in _LESS_DETAIL.items():
+        for density in ("short", *_LESS_TEXT) if may_shorten else (options.drawing.density,):
+            drawing = replace(options.drawing, density=density, compact=density != "short")
+            less = replace(options, part=replace(part, **change), drawing=drawing, note=ignore_note)
+            folded = requested_scene(timeline, n, less, as_picture=True, fits=True)
+            if _can_be_read(folded, less):
+                options.note(f"modules collapsed, as with {typed}: {_TOO_SMALL}")
+                return folded
+    return None
+
+
+MOST_FOLDED = 300
+"""The most boxes of a figure that is tried with less text: a larger one cannot be read anyway."""
+_TOO_SMALL = f"the text of the figure would be less than {LEAST_TEXT:g} pt high"
+_LESS_DETAIL: dict[str, dict[str, Any]] = {"--level modules": {"level": "modules"}, "--depth 1": {"depth": 1}}
+_LESS_TEXT: dict[Density, str] = {"brief": "each box shows one line", "min": "boxes show names only"}
+
+
+def _can_be_read(scene: Scene, options: ExportOptions) -> bool:
+    graph = replace(scene, key=())
+    try:
+        in_figure(
+            framed_graph(graph, options),
+            FIGURES[options.figure or "one-column"],
+            "svg",
+            replace(options, note=ignore_note),
+            turns=scene.columns < 2,
+        )
+    except TooSmallError:
+        return False
+    except TooSlowError:  # drawing it will say so
+        return True
+    return True
