@@ -147,6 +147,7 @@ INSIDE = {
         findings.value_origin findings.in_place_errors findings.second_backward findings.softmax_index_groups
         findings.broadcast findings.summed_loss findings.masked_mean findings.one_flag_for_all_rows
         findings.softmax_twice findings.squashed_twice findings.default_normalization_dimension
+        findings.shifted_labels
         findings.attached_target findings.loss_of_other_part findings.cut_summand findings.cut_selection
         findings.target_range findings.target_in_input
         findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state
@@ -160,7 +161,7 @@ INSIDE = {
         findings.prediction_range
         findings.unbounded_loss
         findings.unread_variable findings.log_scale findings.reparameterization_noise findings.schedulers
-        findings.shifted_labels findings.missing_causal_mask findings.early_mean findings.self_comparison
+        findings.missing_causal_mask findings.early_mean findings.self_comparison
         findings.transmittance findings.flat_hinge findings.reference_model_penalty findings.carried_average
         findings.constant_term findings.unbalanced_loss_terms findings.batch_sum findings.sample_order
         findings.reversed_list findings.unlearned_buffer findings.label_smoothing

@@ -42,6 +42,15 @@ for step in range(6):
     adv = reward - reward.mean()
     (-logs * adv).mean().backward()
 """
+TOKENS = """
+emb, head = nn.Embedding(7, 4), nn.Linear(4, 7)
+mask = torch.ones(8, 8, dtype=torch.bool).triu()
+for step in range(4):
+    tokens = torch.randint(7, (6, 9))
+    h = emb(tokens[:, INPUT])
+    h = F.scaled_dot_product_attention(h, h, h, attn_mask=mask)
+    F.cross_entropy(head(h).transpose(1, 2), tokens[:, LABELS]).backward()
+"""
 CASES = {
     "all pairs of two scores": ("broadcast", PAIRS.replace("OTHER", "net(-x).squeeze(1)"), "note"),
     "a column against data": ("broadcast", PAIRS.replace("OTHER", "x[:, 0]"), "warning"),
@@ -52,6 +61,10 @@ CASES = {
     "a copy through data": ("untied", COPIED.replace("COPY", "out.weight.data.copy_(emb.weight.data)"), "note"),
     "a tie that broke": (
         "untied", COPIED.replace("COPY", "out.load_state_dict({'weight': emb.weight.detach().clone()})"), "warning"),
+    "a language model from right to left": (
+        "inverted-mask", TOKENS.replace("INPUT", "1:").replace("LABELS", ":-1"), ""),
+    "a mask of the wrong triangle": (
+        "inverted-mask", TOKENS.replace("INPUT", ":-1").replace("LABELS", "1:"), "warning"),
     "equal rewards at the end": ("masked", GROUP.replace("STEPS", "(0, 1, 2, 3)"), ""),
     "equal rewards mostly": ("masked", GROUP.replace("STEPS", "(0,)"), "note"),
     "equal rewards always": ("masked", GROUP.replace("STEPS", "()"), "warning"),

@@ -32,6 +32,7 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.edit import Edit, inverted, renamed_call
 from gviz.explain.finding import Finding
 from gviz.explain.findings.inverted_loss_mask import keeps_ignored
+from gviz.explain.findings.shifted_labels import predicts_earlier_tokens
 from gviz.explain.operation_sets import DROPOUTS, SAME_NUMBERS
 from gviz.explain.program_text import line_text
 from gviz.explain.recording_survey import NodeRecord, Survey
@@ -61,7 +62,8 @@ class _Use:
 def inverted_masks(survey: Survey) -> Iterator[Finding | None]:
     """Yield the lines that apply a causal mask of the wrong triangle, or a padding mask that shows the padding.
 
-    A program with masks for both directions attends to the future on purpose. Masks of a loss are `keeps_ignored`.
+    A program with masks for both directions attends to the future on purpose, and so does one that predicts earlier
+    tokens from later ones. Masks of a loss are `keeps_ignored`.
     """
     yield from keeps_ignored(survey)
     lines: dict[int, list[_Use]] = {}
@@ -82,7 +84,7 @@ def inverted_masks(survey: Survey) -> Iterator[Finding | None]:
         yield None
         diagonal, side = triangles.get(stack, (0, ""))
         if side == "earlier" and not is_causal_somewhere and _dimension(survey, uses[0]) in (_KEYS, _QUERIES):
-            yield _causal_finding(survey, uses[0], diagonal)
+            yield _causal_finding(survey, uses[0], diagonal) if not predicts_earlier_tokens(survey) else None
         elif not side and (padding := _shown_padding(survey, uses, batches)) is not None:
             yield _padding_finding(survey, uses[0], padding)
 

@@ -116,6 +116,13 @@ def token_pairs(survey: Survey, losses: Sequence[NodeRecord], origins: Origins) 
     return (_pair(survey, record, origins) for record in losses[:_CALLS])
 
 
+def predicts_earlier_tokens(survey: Survey) -> bool:
+    """Return whether labels are tokens before those that the model gets, as for a language model from right to left."""
+    origins = Origins(survey)
+    pairs = (pair for losses in losses_of_tokens(survey) for pair in token_pairs(survey, losses, origins))
+    return any(pair is not None and pair.shift < 0 for pair in pairs)
+
+
 def shifted_twice(survey: Survey) -> Iterator[Finding | None]:
     """Yield the losses whose labels are always the token two places after the one that the model gets."""
     origins, pairs, others = Origins(survey), list[list[TokenPair]](), list[NodeRecord]()

@@ -10,6 +10,7 @@ import numpy as np
 from gviz.events import Output
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
+from gviz.explain.findings.shifted_labels import predicts_earlier_tokens
 from gviz.explain.operation_sets import CLASS_LOSSES, LOSSES_OF_PAIRS, SAME_NUMBERS
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
@@ -78,6 +79,8 @@ def _copied_tokens(survey: Survey) -> Iterator[Finding | None]:
     record, labels, same = pairs[0]
     is_known = labels.value is not None and timeline.array(labels.value) is not None
     if not is_known and (len(pairs) < _FEWEST_BY_STATISTICS or _is_reordered(survey, labels, same)):
+        return
+    if not is_known and predicts_earlier_tokens(survey):
         return
     how = "are what the model gets, token by token" if is_known else "have the numbers that the model gets"
     text = titled(f"the labels of {{}} {how}", label(timeline, record.node))
