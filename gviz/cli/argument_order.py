@@ -107,7 +107,7 @@ def expect_file(word: object, other: object, right: str) -> None:
     """Raise `GvizError` if `other` is the file that `word` should be; `right` is the command in the right order,
     without `gviz`.
     """
-    if other and not os.path.exists(str(word)) and (os.path.isfile(str(other)) or holds_traces(Path(str(other)))):
+    if other and not os.path.exists(str(word)) and _is_source(str(other)):
         is_what = "one" if os.path.isfile(str(other)) else "a folder with traces"
         what = f"there is no file {shown(str(word))}, but {shown(str(other))} is {is_what}"
         command = right.format(shell_quoting.quoted(str(word)), shell_quoting.word(str(other)))
@@ -127,10 +127,13 @@ def refuse_unnamed(*words: str) -> None:
 
 
 class OptionsAfterPlace(click.Command):
-    """A command that accepts its options between its first word, which is not a file, and SCRIPT."""
+    """A command that accepts its options between its first word, which is not a file, and SCRIPT.
+
+    The two words may also be in the other order, if it is clear which of them is the file.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Move the first word after the options that follow it."""
+        """Move the first word after the options that follow it, and a file after the other word."""
         options = click.Command(None, params=[one for one in self.params if isinstance(one, click.Option)])
         options.allow_interspersed_args = False
 
@@ -140,7 +143,15 @@ class OptionsAfterPlace(click.Command):
         words = remaining(args)
         further = remaining(words[1:])
         before, between = args[: len(args) - len(words)], words[1 : len(words) - len(further)]
-        return super().parse_args(ctx, [*before, *between, *words[:1], *further])
+        place, script = words[:1], further[:1]
+        if place and script and _is_source(place[0]) and not os.path.exists(script[0]):
+            place, script = script, place
+        return super().parse_args(ctx, [*before, *between, *place, *script, *further[1:]])
+
+
+def _is_source(word: str) -> bool:
+    """Return whether a word names a program, a trace or a folder with traces."""
+    return os.path.isfile(word) or holds_traces(Path(word))
 
 
 class Page(click.Choice[str]):

@@ -1,4 +1,4 @@
-"""Words in another order than a command takes them: options behind the first are read, else it is said what to type."""
+"""Words in another order than a command takes them: options behind the first are read, or the answer is what to type."""
 
 import pytest
 from cli.programs import gviz, gviz_here
@@ -15,10 +15,20 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
+    "typed", ["why t.gviz x.grad", "why -v t.py x.grad", "why t.py -v x.grad", "explain x.grad t.gviz"]
+)
+def test_a_place_and_its_file_may_be_in_either_order(folder, typed):
+    command, *words = typed.split()
+    swapped = [command, *(word for word in words if word == "-v"), *reversed([word for word in words if word != "-v"])]
+    answers = [gviz_here(*each, cwd=folder)[:2] for each in ([command, *words], swapped)]
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 0
+    assert "x: .grad is" in answers[0][1]
+
+
+@pytest.mark.parametrize(
     ("typed", "exit_code", "said"),
     [
-        (["why", "t.gviz", "x.grad"], 2, "hint: gviz why x.grad t.gviz\n"),
-        (["explain", "x.grad", "t.gviz"], 2, "hint: gviz explain t.gviz x.grad\n"),
         (["explain", "x.grad", "t.py"], 2, "hint: gviz why x.grad t.py\n"),
         (["explain", "t.py", "x.grad"], 3, "hint: gviz why x.grad t.py runs it"),
         (["show", "tape", "t.gviz"], 2, "hint: gviz show t.gviz tape\n"),

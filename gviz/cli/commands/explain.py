@@ -27,7 +27,9 @@ def command(trace: Path, place: str | None, at: str | None, whole: bool, format:
     inf) appeared, `alive` which graphs are still in memory, `memory` what a graph keeps for backward. Without PLACE
     it explains the failure, or whatever else is wrong.
     """
-    argument_order.expect_file(trace, place, "explain {1} {0}" if is_trace(Path(place or "")) else "why {0} {1}")
+    if place and not trace.exists() and is_trace(Path(place)):
+        trace, place = Path(place), str(trace)  # the order of gviz why
+    argument_order.expect_file(trace, place, "why {0} {1}")
     if trace.suffix == ".py" and trace.is_file():
         question = f"gviz why {shell_quoting.quoted(place or 'PLACE')} {shell_quoting.word(trace)}"
         hint = f"{question} runs it and explains that run"

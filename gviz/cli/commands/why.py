@@ -26,7 +26,5 @@ def command(program: Program, place: str, at: str | None, whole: bool, format: s
     part, and a,b about two. SCRIPT may be a trace. The output of the program goes to standard error. Options of
     gviz come before SCRIPT.
     """
-    if not program.as_module:
-        argument_order.expect_file(program.argv[0], place, "why {0} {1}")
     with recorded(program) as inputs:
         findings.print_answer(inputs, place, at, format, whole=whole)
