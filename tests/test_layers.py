@@ -74,8 +74,8 @@ INSIDE = {
         recording.output_capture recording.exceptions index.change_lists backward_reach file.snapshot iterations
         file.format naming.calls event_log phases file.paths naming.assignments nonfinite masked_infinities
         node_name_overlay
-        index.threads file.connection naming.node_names index.search_index file.event_batch
-        iteration_and_phase_spans contexts index.reachability
+        index.threads file.connection naming.node_names index.search_index file.event_batches_and_gaps
+        iteration_and_phase_spans event_contexts index.reachability
         index.reference_checks file.reader file.ring_buffer node_table error_index index.node_state file.event_table
         file.writer timeline recording.source_text backward_order navigation place_matches node_gradients
         condition_environment recording.record breakpoint_hits""",
@@ -128,7 +128,7 @@ INSIDE = {
         change_parser branch branch_recording inputs function_body forward function_backward iteration
         finite_differences surrogate_gradients second_order pytorch_text checked_script reproduction_script""",
     "explain": """
-        program_text statements_without_effect edit finding node_question operation_sets formula grad_history
+        program_text statements_without_effect source_edit finding node_question operation_sets formula grad_history
         parameter_updates backward_passes
         training source_frames display_names iteration_words hook_effects recording_survey program_errors tracking
         value_computation saved_memory
@@ -148,7 +148,7 @@ INSIDE = {
         findings.broadcast findings.summed_loss findings.masked_mean findings.one_flag_for_all_rows
         findings.softmax_twice findings.squashed_twice findings.default_normalization_dimension
         findings.shifted_labels
-        findings.attached_target findings.loss_of_other_part findings.cut_summand findings.cut_selection
+        findings.attached_target findings.loss_of_other_part findings.cut_summand findings.selection_without_history
         findings.target_range findings.target_in_input
         findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state
         findings.loss_not_falling
@@ -179,7 +179,7 @@ INSIDE = {
         event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
-        modes watchers anomaly_detection printing node tensor promotion random broadcasting instrumentation op
+        modes operation_watchers anomaly_detection printing node tensor promotion random broadcasting instrumentation op
         pointwise_blocks ops._examples ops._kernels ops.strided views arguments argument_parser settings
         functions_and_methods number_conversion
         creation legacy_constructors ops.copying backward unsupported_methods operation_table ops._declaration
@@ -199,7 +199,7 @@ INSIDE = {
         jit.nested_tensors jit.graph_recorder jit.sharing jit.memory_capture graphs cuda static
         jit.traced_function jit.trace_check jit.trace jit.joint_graph existing_graph""",
     "tui": """
-        _finding_breakpoints panel_choice terminal_driver fold_state glyphs styled_lines keymaps stop_reason
+        _finding_breakpoints panel_choice terminal_driver shown_graph glyphs styled_lines keymaps stop_reason
         breakpoints
         stop_search terminal themes config type_ahead drawing.training_summary drawing.tensor_elements drawing.help
         drawing.watches_and_breakpoints drawing.module_tree drawing.program_output drawing.node_details

@@ -151,7 +151,7 @@ def edit_for(program: Program, found: tuple[Found, ...]) -> dict[str, Any] | Non
 
 def mends(program: Program, edit: dict[str, Any]) -> bool:
     """Whether a program runs to its end after an edit, and is right there."""
-    from gviz.explain.edit import Edit
+    from gviz.explain.source_edit import Edit
 
     mended = Edit(**edit).applied(program.text)
     with redirect_stdout(StringIO()), warnings.catch_warnings():

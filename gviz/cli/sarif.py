@@ -12,9 +12,9 @@ from urllib.parse import quote
 import msgspec
 
 from gviz.explain.check import RankFinding
-from gviz.explain.edit import Edit
 from gviz.explain.finding import Finding, edit_of, lines, whole
 from gviz.explain.finding_kinds import Kind, findable
+from gviz.explain.source_edit import Edit
 from gviz.source.call_stack import Frame
 from gviz.values.plain_text import shown_json
 from gviz.version import __version__

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gviz.engine import messages, watchers
+from gviz.engine import messages, operation_watchers
 from gviz.source.call_stack import is_hidden, warn
 
 __all__ = ["is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"]
@@ -64,7 +64,7 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     """Switches anomaly mode on or off."""
-    watchers.add(bool(enabled) - mode.enabled)
+    operation_watchers.add(bool(enabled) - mode.enabled)
     mode.enabled, mode.check_nan = bool(enabled), bool(check_nan)
 
 

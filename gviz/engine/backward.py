@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gviz import emit
-from gviz.engine import anomaly_detection, dtypes, instrumentation, messages, watchers
+from gviz.engine import anomaly_detection, dtypes, instrumentation, messages, operation_watchers
 from gviz.engine.broadcasting import broadcast_error, reducible, sum_to
 from gviz.engine.instrumentation import PassReport
 from gviz.engine.layout import empty_as, strides_of
@@ -64,7 +64,7 @@ def accumulate(leaf: Tensor, incoming: list[Grad | None], in_place_additions: in
     `in_place_additions` is the number of in-place additions to the incoming gradient (see `adds_in_place`).
     """
     accumulated = leaf._grad
-    if watchers.watchers and watchers.is_recording():
+    if operation_watchers.watchers and operation_watchers.is_recording():
         _accumulate_recorded(leaf, incoming[0])
     elif accumulated is None and create_graph:
         first: Grad = incoming[0]
@@ -738,7 +738,7 @@ def backward_from(
     edges = root_edges(roots, seeds, retain_graph=retain, create_graph=create_graph)
     targets = None if input_list is None else [_retain_and_get_edge(target) for target in input_list]
     warns = create_graph
-    if watchers.watchers and (recorder := watchers.recorder()) is not None:
+    if operation_watchers.watchers and (recorder := operation_watchers.recorder()) is not None:
         create_graph = True
         recorder.accumulated()
     initial_grads = initial_gradients(seeds, edges, create_graph)

@@ -16,7 +16,7 @@ from weakref import WeakSet
 import numpy as np
 
 from gviz import emit
-from gviz.engine import dtypes, instrumentation, messages, watchers
+from gviz.engine import dtypes, instrumentation, messages, operation_watchers
 from gviz.engine.argument_parser import parser_of, wanting_tensors
 from gviz.engine.arguments import missing_arguments, typename
 from gviz.engine.dtypes import dtype as DType
@@ -450,7 +450,7 @@ def number(value: Any, like: Array) -> Tensor:
         wrapped = new_tensor(np.array(plain).astype(kind), WrappedNumber)  # wraps around if out of range
     else:
         wrapped = new_tensor(thread.quietly(np.array, plain, kind), WrappedNumber)
-    if watchers.watchers:
+    if operation_watchers.watchers:
         wrapped.number = plain  # type: ignore[attr-defined]  # a recorded program may meet another dtype
     return wrapped
 

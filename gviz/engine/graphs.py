@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gviz.engine import watchers
+from gviz.engine import operation_watchers
 from gviz.engine.jit.memory_capture import CapturedSteps, CaptureRecorder
 from gviz.engine.jit.static_graph import StaticGraph
 from gviz.engine.jit.tensor_interpreter import scope
@@ -76,10 +76,10 @@ def capture(graph: Graph, *_: Any, **__: Any) -> Iterator[Graph]:
     """
     if graph._captured is not None:
         raise RuntimeError(_OWNS)
-    if watchers.is_recording():
+    if operation_watchers.is_recording():
         raise RuntimeError("a capture within a capture or a trace: this one would not be seen by the other")
     recorder = CaptureRecorder()
-    with watchers.recording(recorder), scope("capture", "captured graph"):
+    with operation_watchers.recording(recorder), scope("capture", "captured graph"):
         yield graph
     graph._captured = CapturedSteps(recorder.settled())
     graph._graph = StaticGraph("captured", tuple(recorder.nodes), ())

@@ -23,7 +23,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.emit import Seen
-from gviz.engine import anomaly_detection, dtypes, messages, watchers
+from gviz.engine import anomaly_detection, dtypes, messages, operation_watchers
 from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
 from gviz.events import OpSeen
@@ -141,13 +141,13 @@ def push_hooks(pair: HookPair) -> None:
     if active_hooks.refusal is not None:
         raise RuntimeError(active_hooks.refusal)
     active_hooks.pairs.append(pair)
-    watchers.add(1)
+    operation_watchers.add(1)
 
 
 def pop_hooks() -> None:
     """Deactivates the innermost pair."""
     active_hooks.pairs.pop()
-    watchers.add(-1)
+    operation_watchers.add(-1)
 
 
 class PackedTensor:

@@ -44,7 +44,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.emit import Channel
-from gviz.engine import dtypes, instrumentation, messages, watchers
+from gviz.engine import dtypes, instrumentation, messages, operation_watchers
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.layout import laid_out, zeros_like
 from gviz.engine.modes import is_entered, thread
@@ -291,7 +291,7 @@ def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
 
     Returns a tensor. For an op with several outputs, returns a tuple made by its `returns`.
     """
-    if op.is_plain and not watchers.watchers:
+    if op.is_plain and not operation_watchers.watchers:
         output = _apply_plain(op, tensors)
         channel = emit.channel
         if channel is not None:
@@ -308,7 +308,7 @@ def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
     channel = emit.channel
     if channel is not None:
         _announce(channel, op, tensors, attrs, outputs, node)
-    if watchers.watchers:
+    if operation_watchers.watchers:
         _notify_watchers(op, tensors, attrs, outputs, node)
     return op.returns(outputs) if op.has_several_outputs else outputs[0]
 
@@ -344,7 +344,7 @@ def _notify_watchers(
     """Pass the operation to the hooks of saved tensors and to the recorder of a static graph."""
     if node is not None:
         pack_saved_tensors(node)
-    recorder = watchers.recorder()
+    recorder = operation_watchers.recorder()
     if recorder is not None:
         recorder.ran(op, recorder.refs(tensors), attrs, outputs)
 

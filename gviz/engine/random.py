@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine import watchers
+from gviz.engine import operation_watchers
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values.value import Array
 
@@ -146,7 +146,7 @@ def fork_rng(devices: Any = None, enabled: bool = True, **_: Any) -> Iterator[No
 
 def stream_of(generator: Generator | None) -> np.random.Generator:
     """The NumPy generator to draw from: that of `generator`, or of the default one."""
-    if watchers.watchers and (recorder := watchers.recorder()) is not None:
+    if operation_watchers.watchers and (recorder := operation_watchers.recorder()) is not None:
         recorder.drew()
     return (generator or default_generator).stream
 

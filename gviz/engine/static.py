@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gviz import emit
-from gviz.engine import dtypes, instrumentation, watchers
+from gviz.engine import dtypes, instrumentation, operation_watchers
 from gviz.engine.arguments import kind_of
 from gviz.engine.autograd.grad import grad
 from gviz.engine.jit.memory_capture import CapturedSteps, CaptureRecorder
@@ -68,7 +68,7 @@ class Symbolic(Tensor):
 
     @property
     def _array(self) -> Array:
-        if not (_here.looks or self._builder is watchers.graph_maker()):
+        if not (_here.looks or self._builder is operation_watchers.graph_maker()):
             self._refuse()
         return _memory_of(self)
 
@@ -125,9 +125,9 @@ class Graph:
         self._running = Lock()
 
     def __enter__(self) -> Graph:
-        if watchers.is_recording():
+        if operation_watchers.is_recording():
             raise RuntimeError("a graph cannot be built within a trace, a capture or another graph")
-        self._building = watchers.recording(self._recorder)
+        self._building = operation_watchers.recording(self._recorder)
         self._building.__enter__()
         thread.is_building = True
         self._runs.clear()
@@ -204,7 +204,7 @@ class Graph:
 
 def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requires_grad: bool = False) -> Placeholder:
     """An input of the graph being built. Raises RuntimeError outside a graph, or for a name that it already has."""
-    builder = watchers.graph_maker()
+    builder = operation_watchers.graph_maker()
     if not isinstance(builder, _Builder):
         raise RuntimeError("a placeholder belongs to a graph: make it in the block of `with static.Graph()`")
     if name in builder.placeholders:
@@ -223,7 +223,7 @@ def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requ
 
 def gradients(of: Tensor, with_respect_to: Tensor | Sequence[Tensor]) -> list[Tensor]:
     """The nodes that compute the gradients of `of`, added to the graph being built."""
-    if not isinstance(watchers.graph_maker(), _Builder):
+    if not isinstance(operation_watchers.graph_maker(), _Builder):
         raise RuntimeError("gradients belong to a graph: ask for them in the block of `with static.Graph()`")
     targets = [with_respect_to] if isinstance(with_respect_to, Tensor) else list(with_respect_to)
     return [gradient for gradient in grad(of, targets) if gradient is not None]

@@ -16,7 +16,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.emit import Channel, Seen
-from gviz.engine import anomaly_detection, dtypes, messages, modes, watchers
+from gviz.engine import anomaly_detection, dtypes, messages, modes, operation_watchers
 from gviz.engine.devices import CPU, warn_that_cuda_is_the_cpu
 from gviz.engine.devices import check as check_device
 from gviz.engine.devices import device as Device
@@ -101,7 +101,7 @@ class Placement(Methods):
     @property
     def shape(self) -> Size:
         """The size of each dimension."""
-        if watchers.watchers and (recorder := watchers.recorder()) is not None:
+        if operation_watchers.watchers and (recorder := operation_watchers.recorder()) is not None:
             return recorder.shape(self)
         return tuple.__new__(Size, self._array.shape)
 
@@ -176,7 +176,7 @@ class Conversions(Placement):
     def __len__(self) -> int:
         if not self._array.ndim:
             raise TypeError("len() of a 0-d tensor")
-        if watchers.watchers:
+        if operation_watchers.watchers:
             self._read("len")
         return len(self._array)
 
@@ -185,7 +185,7 @@ class Conversions(Placement):
         if size != 1:
             count = "no values" if size == 0 else "more than one value"
             raise RuntimeError(messages.AMBIGUOUS_BOOL.format(count=count))
-        if watchers.watchers:
+        if operation_watchers.watchers:
             self._read("boolean")
         return bool(self._array.reshape(())[()])
 
@@ -193,7 +193,7 @@ class Conversions(Placement):
         """The only element as a Python number. Raises RuntimeError if there is not exactly one."""
         if self._array.size != 1:
             raise RuntimeError(messages.TO_SCALAR.format(size=self._array.size))
-        if watchers.watchers:
+        if operation_watchers.watchers:
             self._read("number")
         return self._array.reshape(())[()].item()
 
@@ -216,7 +216,7 @@ class Conversions(Placement):
             if how != "integer":
                 self._warn_of_tracked()
             raise ValueError(messages.TO_NUMBER)
-        if watchers.watchers:
+        if operation_watchers.watchers:
             self._read(how)
         if how != "integer":
             self._warn_of_tracked()
@@ -224,7 +224,7 @@ class Conversions(Placement):
 
     def _read(self, how: str) -> None:
         """Notify this thread's recorder that the program reads elements."""
-        recorder = watchers.recorder()
+        recorder = operation_watchers.recorder()
         if recorder is not None:
             recorder.read(self, how)
 
@@ -235,7 +235,7 @@ class Conversions(Placement):
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
-        if watchers.watchers:
+        if operation_watchers.watchers:
             self._read("list")
         return self._array.tolist()
 
@@ -248,7 +248,7 @@ class Conversions(Placement):
             raise TypeError(f"numpy(): argument 'force' must be bool, not {type(force).__name__}")
         if thread.grad_enabled and not force and self.requires_grad:
             raise RuntimeError(messages.NUMPY_OF_TRACKED)
-        if watchers.watchers:
+        if operation_watchers.watchers:
             self._read("array")
         return self._array
 
@@ -260,7 +260,7 @@ class Conversions(Placement):
         """Exports the memory to other libraries. Raises BufferError if the tensor requires grad."""
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        if watchers.watchers:
+        if operation_watchers.watchers:
             self._read("array")
         return self._array.__dlpack__(**options)
 
@@ -279,7 +279,7 @@ class Conversions(Placement):
             raise RuntimeError(
                 f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
             )
-        if watchers.watchers:
+        if operation_watchers.watchers:
             self._read("number")
         return bool((self._array == (element._array if isinstance(element, Conversions) else element)).any())
 
@@ -290,7 +290,7 @@ class Conversions(Placement):
     def __iter__(self) -> Iterator[Tensor]:
         if not self._array.ndim:
             raise TypeError("iteration over a 0-d tensor")
-        if watchers.watchers:
+        if operation_watchers.watchers:
             self._read("iteration")
         return iter(self.unbind(0))
 
@@ -473,7 +473,7 @@ class Tensor(Conversions, Displayed):
             raise RuntimeError(messages.INFERENCE_FLAG)
         changed = self._requires_grad is not value
         self._requires_grad = value
-        if changed and watchers.watchers and (recorder := watchers.recorder()) is not None:
+        if changed and operation_watchers.watchers and (recorder := operation_watchers.recorder()) is not None:
             recorder.switched(self, "requires_grad_()")
         if changed and emit.channel is not None:
             callbacks.requires_grad_set(emit.channel, self)

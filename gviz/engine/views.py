@@ -17,7 +17,7 @@ from weakref import ref
 import numpy as np
 
 from gviz import emit
-from gviz.engine import instrumentation, messages, watchers
+from gviz.engine import instrumentation, messages, operation_watchers
 from gviz.engine.dtypes import castable, of
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge, Grad, Metadata, Node, pack_saved_tensors, plain_name, released_error, remember_write
@@ -146,7 +146,7 @@ def apply_in_place(
         if not untracked and op.grad_fn == "CopyBackwards":  # which autograd refuses before it is done
             raise RuntimeError(messages.INFERENCE_IN_PLACE)
         untracked = untracked or "inference"
-    channel, recorder = emit.channel, watchers.recorder() if watchers.watchers else None
+    channel, recorder = emit.channel, operation_watchers.recorder() if operation_watchers.watchers else None
     refs = recorder.refs(tensors) if recorder is not None else ()
     written = target if untracked or target._base is None else target._base
     edges = [] if channel is None else instrumentation.edges(channel, [written, *tensors[1:]])
@@ -163,7 +163,7 @@ def apply_in_place(
     node = None if inner is None else _rebase(op, inner, target)
     if channel is not None:
         instrumentation.in_place(channel, op, target, edges, attrs, node, untracked)
-    if inner is not None and watchers.watchers:
+    if inner is not None and operation_watchers.watchers:
         pack_saved_tensors(inner, outputs=True)
     if recorder is not None:
         recorder.wrote(op, refs, attrs, target)
@@ -177,7 +177,7 @@ def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
     refused = target.is_inference() and not thread.inference
     if thread.grad_enabled and target.requires_grad and not target.is_inference():
         check_in_place(target)
-    channel, recorder = emit.channel, watchers.recorder() if watchers.watchers else None
+    channel, recorder = emit.channel, operation_watchers.recorder() if operation_watchers.watchers else None
     refs = recorder.refs([target]) if recorder is not None else ()
     inputs = [] if channel is None else instrumentation.edges(channel, [target])
     untracked = "inference" if target.is_inference() else why_untracked([target])
@@ -211,7 +211,7 @@ def set_in_place(op: Op, tensors: Sequence[Tensor], array: Array) -> Tensor:
     untracked = why_untracked(tensors) or ("inference" if refused else "")
     channel = emit.channel
     edges = [] if channel is None else instrumentation.edges(channel, tensors)
-    if watchers.watchers and (recorder := watchers.recorder()) is not None:
+    if operation_watchers.watchers and (recorder := operation_watchers.recorder()) is not None:
         recorder.switched(target, f"{op.name}_()")
     inner = None if untracked else _start_in_place(op, tensors, {})
     if not target.is_inference():
@@ -349,7 +349,7 @@ def _start_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Node:
         before[0] = _copy(tensors[0])
     if op.saved_names:
         op.save(node, before, [tensors[0]])
-    if watchers.watchers:
+    if operation_watchers.watchers:
         pack_saved_tensors(node, outputs=False)
     return node
 
@@ -358,7 +358,7 @@ def _copy(tensor: Tensor) -> Tensor:
     """Return a copy of the tensor in new memory, with the same grad_fn."""
     copy = new_tensor(tensor._array.copy())
     copy._grad_fn, copy._output_nr, copy._requires_grad = tensor._grad_fn, tensor._output_nr, tensor._requires_grad
-    if watchers.watchers and (recorder := watchers.recorder()) is not None:
+    if operation_watchers.watchers and (recorder := operation_watchers.recorder()) is not None:
         recorder.copied(tensor, copy)
     return copy
 

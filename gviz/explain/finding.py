@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gviz.explain.edit import Edit
+from gviz.explain.source_edit import Edit
 from gviz.rich_representation import Displayed
 from gviz.source.call_stack import Frame
 from gviz.values.plain_text import file_line

@@ -1,6 +1,6 @@
 """The recorded source of the program: its lines, expressions, statements and variables.
 
-It is read as text and never run. `gviz.explain.edit` changes it.
+It is read as text and never run. `gviz.explain.source_edit` changes it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ import msgspec
 
 from gviz.events import COUNTS, NodeCreated, RequiresGradSet, Warned
 from gviz.explain.display_names import MAX_TITLE
-from gviz.explain.edit import (
+from gviz.explain.program_text import called_at, line_text, target_of, update_in_place
+from gviz.explain.source_edit import (
     Edit,
     after,
     behind_next_loss,
@@ -24,7 +25,6 @@ from gviz.explain.edit import (
     without_method,
     without_new_leaf,
 )
-from gviz.explain.program_text import called_at, line_text, target_of, update_in_place
 from gviz.explain.source_frames import innermost
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import Iteration, NodeInfo, NodeState

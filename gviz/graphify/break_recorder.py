@@ -22,7 +22,7 @@ _SIZES = frozenset({"len", "iteration"})  # sizes are fixed in a static graph, a
 
 
 class BreakRecorder:
-    """A recorder (`gviz.engine.watchers.Recorder`) that builds no graph."""
+    """A recorder (`gviz.engine.operation_watchers.Recorder`) that builds no graph."""
 
     def read(self, tensor: Tensor, how: str) -> None:
         """Handle a conversion of a tensor to a Python value."""

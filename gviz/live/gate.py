@@ -39,7 +39,7 @@ from gviz.live.breakpoint_prefilter import Prefilter, Test, concerns
 from gviz.live.node_cache import LEARNED_FROM, NodeCache
 from gviz.live.protocol import PauseReason, ResumeRequest
 from gviz.trace.codec import KIND_NUMBERS, VALUE_READERS, subject
-from gviz.trace.contexts import WHOLE_NODE
+from gviz.trace.event_contexts import WHOLE_NODE
 from gviz.trace.graph_state import OPTIMIZER
 from gviz.trace.index.threads import CONTEXT, Context
 from gviz.trace.masked_infinities import FirstBad

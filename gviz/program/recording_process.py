@@ -108,10 +108,10 @@ def _under_control(address: str) -> Debuggee:
 
 
 def _note_graph_breaks(ending: ExitStack) -> None:
-    from gviz.engine import watchers
+    from gviz.engine import operation_watchers
     from gviz.graphify.break_recorder import BreakRecorder
 
-    ending.enter_context(watchers.recording_every_thread(BreakRecorder()))
+    ending.enter_context(operation_watchers.recording_every_thread(BreakRecorder()))
 
 
 def _warn_of_limits_without_effect(limits: str) -> None:

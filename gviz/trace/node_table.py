@@ -14,7 +14,7 @@ import numpy as np
 from gviz import events as e
 from gviz.source.call_stack import Frame
 from gviz.trace.codec import KIND_NUMBERS
-from gviz.trace.contexts import Contexts
+from gviz.trace.event_contexts import Contexts
 from gviz.trace.event_log import EventLog, birth, damaged, expect
 from gviz.trace.graph_state import UNKNOWN_OP, Iteration, Origins
 from gviz.trace.index.event_columns import distinct, picked

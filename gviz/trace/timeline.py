@@ -16,8 +16,8 @@ from gviz.rich_representation import Played
 from gviz.source.call_stack import Frame
 from gviz.system.cooperative_work import LongWork, WorkProgress
 from gviz.trace.codec import KIND_NUMBERS, subject
-from gviz.trace.contexts import Contexts
 from gviz.trace.error_index import ErrorIndex
+from gviz.trace.event_contexts import Contexts
 from gviz.trace.event_log import Columns, E, EventLog, MissingParts, birth, expect
 from gviz.trace.graph_state import UNKNOWN_OP, Iteration, NodeInfo, NodeState, Phase, PhaseKind
 from gviz.trace.index.node_state import NodeStates

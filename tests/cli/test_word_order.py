@@ -1,4 +1,4 @@
-"""Words in another order than a command takes them: options behind the first are read, or the answer is what to type."""
+"""Words in another order than a command takes them: options behind the first are read, or what to type is said."""
 
 import pytest
 from cli.programs import gviz, gviz_here

@@ -8,9 +8,8 @@ import pytest
 from explain.programs import builtin
 
 from benchmarks.answers import edit_for, findings_in, mends, programs
-from gviz.explain import edit as edits
 from gviz.explain import program_text
-from gviz.explain.edit import Edit
+from gviz.explain import source_edit as edits
 from gviz.explain.findings import (
     duplicate_index,
     gradient_accumulation,
@@ -24,6 +23,7 @@ from gviz.explain.findings import (
     second_backward,
     zero_gradient,
 )
+from gviz.explain.source_edit import Edit
 from gviz.source.call_stack import Frame
 
 PATH = "program.py"

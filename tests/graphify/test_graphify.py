@@ -9,7 +9,7 @@ import pytest
 from cli.programs import gviz
 
 import gviz.engine as torch
-from gviz.engine import static, watchers
+from gviz.engine import operation_watchers, static
 from gviz.graphify.break_recorder import BreakRecorder
 from gviz.graphify.breaks import breaks
 from gviz.graphify.construct import construct
@@ -194,7 +194,7 @@ def found_in(tmp_path):
         exec(compile(path.read_text(), str(path), "exec"), names)
 
         def program():
-            with watchers.recording_every_thread(BreakRecorder()):
+            with operation_watchers.recording_every_thread(BreakRecorder()):
                 return names["f"](torch.tensor(values))
 
         log = MemoryLog(events_of_program(program, path))
@@ -468,7 +468,7 @@ class Seen(BreakRecorder):
 
 def test_a_watch_is_over_when_its_block_is():
     seen, x = Seen(), torch.ones(2)
-    with watchers.recording_every_thread(seen):
+    with operation_watchers.recording_every_thread(seen):
         torch.jit.trace(lambda x: x * 2, x, check_trace=False)
     assert seen.names == ["mul"]
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
@@ -482,7 +482,7 @@ def test_a_watch_is_over_when_its_block_is():
 def test_a_thread_that_recorded_before_is_watched():
     seen, x = Seen(), torch.ones(2)
     torch.jit.trace(lambda x: x * 2, x, check_trace=False)
-    with watchers.recording_every_thread(seen):
+    with operation_watchers.recording_every_thread(seen):
         assert not torch.jit.is_tracing()
         x.sin()
     x.cos()
@@ -491,8 +491,8 @@ def test_a_thread_that_recorded_before_is_watched():
 
 def test_a_watch_within_a_watch():
     outer, inner, x = Seen(), Seen(), torch.ones(2)
-    with watchers.recording_every_thread(outer):
-        with watchers.recording_every_thread(inner):
+    with operation_watchers.recording_every_thread(outer):
+        with operation_watchers.recording_every_thread(inner):
             x.sin()
         x.cos()
     assert (outer.names, inner.names) == (["cos"], ["sin"])

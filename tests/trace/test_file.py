@@ -20,7 +20,7 @@ from gviz.trace import load
 from gviz.trace.codec import KIND_NUMBERS, decode, encode, subject
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.file import writer as writer_module
-from gviz.trace.file.event_batch import LARGEST_BODIES, MOST_EVENTS
+from gviz.trace.file.event_batches_and_gaps import LARGEST_BODIES, MOST_EVENTS
 from gviz.trace.file.reader import open_trace
 from gviz.trace.file.writer import EndCondition, TraceWriter
 from gviz.trace.timeline import Timeline

@@ -5,7 +5,7 @@ from stories import demo_story, iterations
 
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.trace.contexts import Contexts
+from gviz.trace.event_contexts import Contexts
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.index.reference_checks import References
 from gviz.trace.index.search_index import Index

@@ -103,7 +103,7 @@ def test_no_file_that_derives_from_the_table_gives_an_event_a_meaning_of_its_own
 MORE_EVENTS = """
 import numpy as np
 from gviz import events as e
-from gviz.events import effects
+from gviz.events import event_effects as effects
 from gviz.events.event import Count, Event
 from gviz.values.value import Value, capture
 

@@ -6,14 +6,14 @@ from stories import demo
 from textual.widgets import OptionList
 
 from gviz.errors import GvizError
-from gviz.tui import fold_state
-from gviz.tui.fold_state import Folds
+from gviz.tui import shown_graph
 from gviz.tui.screens.graph_reading import GraphReading
+from gviz.tui.shown_graph import Folds
 
 
 @pytest.fixture
 def everything_is_large(monkeypatch):
-    monkeypatch.setattr(fold_state, "SOON", 1)
+    monkeypatch.setattr(shown_graph, "SOON", 1)
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from gviz.render.boxes.graph_structure import structure
 from gviz.render.page.page_data import moves
 from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui.drawing.pass_list import pass_rows
-from gviz.tui.fold_state import Folds
 from gviz.tui.glyphs import glyphs
+from gviz.tui.shown_graph import Folds
 from gviz.tui.widgets._graph_drawings import Drawings
 from gviz.tui.widgets.graph_canvas import GraphCanvas
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.emit import Channel, Seen
-from gviz.engine import instrumentation, messages, watchers
+from gviz.engine import instrumentation, messages, operation_watchers
 from gviz.engine.backward import as_tensor, scalar_or_array
 from gviz.engine.instrumentation import emit_operation, output, seen
 from gviz.engine.modes import no_grad, thread
@@ -211,7 +211,7 @@ class FunctionNode(Node):
         self.saved, self.versions = saved, [0 if t is None else t._counter[0] for t in saved]
         if UNCOUNTED in self.versions:
             raise RuntimeError(messages.INFERENCE_SAVED)
-        if watchers.watchers:
+        if operation_watchers.watchers:
             pack_saved_tensors(self)
 
     @property
@@ -334,7 +334,7 @@ class Function:
             args, kwargs = _bound(cls.forward, args, kwargs), {}
         else:
             _check_names(cls.forward, args, kwargs)
-        if watchers.watchers and (recorder := watchers.recorder()) is not None:
+        if operation_watchers.watchers and (recorder := operation_watchers.recorder()) is not None:
             recorder.called(cls.__name__)
         arguments = (*args, *kwargs.values())
         node = cls._node_class(arguments)

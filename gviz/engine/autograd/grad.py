@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from gviz import emit
-from gviz.engine import messages, watchers
+from gviz.engine import messages, operation_watchers
 from gviz.engine.backward import (
     Pass,
     TensorOrEdge,
@@ -124,7 +124,7 @@ def _gradients(
     seeds = make_seeds(roots, grad_outputs)
     edges = root_edges(roots, seeds, retain_graph=retain_graph, create_graph=create_graph)
     targets = [_differentiated(target) for target in input_list]
-    of_operations = create_graph or watchers.is_recording()
+    of_operations = create_graph or operation_watchers.is_recording()
     modes = {"retain_graph": retain_graph, "create_graph": of_operations}
     values = initial_gradients(seeds, edges, of_operations)
     run = Pass(edges, values, targets=targets, capture=True, allow_unused=allow_unused, **modes)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from gviz.engine import watchers
+from gviz.engine import operation_watchers
 from gviz.engine.jit.graph_events import events_of as events_of
 from gviz.engine.jit.joint_graph import value_and_grad as value_and_grad
 from gviz.engine.jit.notices import TracerWarning as TracerWarning
@@ -28,7 +28,7 @@ from gviz.engine.unsupported_names import lookup_in
 
 def is_tracing() -> bool:
     """Whether the operations of this thread are being recorded."""
-    return watchers.is_recording()
+    return operation_watchers.is_recording()
 
 
 __getattr__ = lookup_in(__name__)

@@ -14,7 +14,7 @@ from weakref import ref
 
 import numpy as np
 
-from gviz.engine import watchers
+from gviz.engine import operation_watchers
 from gviz.engine.jit import notices
 from gviz.engine.jit.nested_tensors import NO_OUTPUT, Structure, flat, rebuilt
 from gviz.engine.jit.static_graph import Form, Kind, Node, Ref, StaticGraph, needed, of_nodes
@@ -339,7 +339,7 @@ def record(
     recorder = GraphRecorder(name, names=parameter_names, keep=keep, warns=warns)
     for input_name, tensor in zip(input_names, copies, strict=True):
         recorder.input(input_name, tensor)
-    with watchers.recording(recorder), scope(name, "tracing"):
+    with operation_watchers.recording(recorder), scope(name, "tracing"):
         result = function(*rebuilt(takes, copies))
     if result is None:
         raise RuntimeError(NO_OUTPUT)

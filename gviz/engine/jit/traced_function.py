@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gviz import emit
-from gviz.engine import dtypes, serialization, watchers
+from gviz.engine import dtypes, operation_watchers, serialization
 from gviz.engine.instrumentation import plain_attrs
 from gviz.engine.jit.array_executor import Executor, is_planned
 from gviz.engine.jit.graph_recorder import form_of
@@ -69,7 +69,7 @@ class TracedFunction:
 
     def _is_plain(self, tensors: Sequence[Tensor]) -> bool:
         """Return whether these inputs can run on planned buffers."""
-        if emit.channel is not None or (watchers.watchers and watchers.recorder() is not None):
+        if emit.channel is not None or (operation_watchers.watchers and operation_watchers.recorder() is not None):
             return False
         if self.tracked and thread.grad_enabled and _want_gradients(tensors, self._shared):
             return False

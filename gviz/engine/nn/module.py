@@ -9,7 +9,7 @@ Calling a module runs ``forward``. Two things may surround it:
 
 * **Hooks**, of all modules (``hooks.py``) and then of this one, before and after ``forward``. Backward hooks put a node
   around the inputs and one around the outputs, see `BackwardHooks`. A call without hooks skips all of that.
-* **A recording**, which gets the scope of the call and the path of the module, see ``_scopes.py``.
+* **A recording**, which gets the scope of the call and the path of the module, see ``_module_calls.py``.
 """
 
 from __future__ import annotations

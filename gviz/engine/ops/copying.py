@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gviz import emit
-from gviz.engine import dtypes, instrumentation, legacy_constructors, messages, watchers
+from gviz.engine import dtypes, instrumentation, legacy_constructors, messages, operation_watchers
 from gviz.engine.arguments import combination, typename
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.devices import check as check_device
@@ -190,7 +190,7 @@ def detach_(self: Tensor) -> Tensor:
         return self  # PyTorch's autograd, which implements it, is bypassed there
     if self._base is not None:
         raise RuntimeError(messages.DETACH_VIEW)
-    if watchers.watchers and (recorder := watchers.recorder()) is not None:
+    if operation_watchers.watchers and (recorder := operation_watchers.recorder()) is not None:
         recorder.switched(self, "detach_()")
     self._grad_fn, self._output_nr = None, 0
     self.requires_grad_(False)
@@ -259,7 +259,7 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     channel = emit.channel
     if channel is not None:
         instrumentation.edges(channel, (self, value))
-    if watchers.watchers and (recorder := watchers.recorder()) is not None:
+    if operation_watchers.watchers and (recorder := operation_watchers.recorder()) is not None:
         recorder.switched(self, "assigning to .data")
     if value.dtype is not self.dtype:
         self._accumulator = None  # the graphs of before keep theirs, which converts gradients to the dtype of then

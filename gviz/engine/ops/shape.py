@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided_view
 
 from gviz import emit
-from gviz.engine import dtypes, instrumentation, messages, watchers
+from gviz.engine import dtypes, instrumentation, messages, operation_watchers
 from gviz.engine.argument_parser import several
 from gviz.engine.arguments import missing_arguments, sizes, whole_numbers
 from gviz.engine.dtypes import dtype as DType
@@ -974,7 +974,7 @@ def _replace(tensor: Tensor, array: Array) -> None:
     channel, is_in_its_own = emit.channel, np.may_share_memory(tensor._array, array)
     if channel is not None:
         instrumentation.seen(channel, tensor)
-    if watchers.watchers and (recorder := watchers.recorder()) is not None:
+    if operation_watchers.watchers and (recorder := operation_watchers.recorder()) is not None:
         recorder.switched(tensor, "resize_()")
     tensor._array = array
     if not tensor.is_inference():

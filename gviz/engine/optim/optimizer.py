@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gviz import emit
-from gviz.engine import instrumentation, watchers
+from gviz.engine import instrumentation, operation_watchers
 from gviz.engine.functions_and_methods import operand
 from gviz.engine.modes import enable_grad, no_grad, thread
 from gviz.engine.nn.module import typename
@@ -351,7 +351,7 @@ class Workspace:
         """The result of a pointwise op whose first operand has the shape and dtype of the result."""
         tensors = [tensor, *[operand(op, other, tensor) for other in others]]
         like = tensor._array
-        if like.size > BLOCK and emit.channel is None and not watchers.watchers:
+        if like.size > BLOCK and emit.channel is None and not operation_watchers.watchers:
             if self._used == len(self._arrays):
                 self._arrays.append(np.empty(0, like.dtype))
             array = self._arrays[self._used]

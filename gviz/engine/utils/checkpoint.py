@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from gviz.engine import messages, watchers
+from gviz.engine import messages, operation_watchers
 from gviz.engine.autograd.function import Function
 from gviz.engine.autograd.grad import backward
 from gviz.engine.autograd.graph import saved_tensors_hooks
@@ -228,7 +228,7 @@ class _Inputs(Node):
         self.saved, self.versions = tensors, [0 if t is None else t._counter[0] for t in tensors]
         if UNCOUNTED in self.versions:
             raise RuntimeError(messages.INFERENCE_SAVED)
-        if watchers.watchers:
+        if operation_watchers.watchers:
             pack_saved_tensors(self)
 
     @property

@@ -25,12 +25,12 @@ from dataclasses import dataclass
 from gviz.events import GradAccumulated, GradSet, OptimizerStepped, StepStarted
 from gviz.explain.backward_passes import pass_started, roots_of_pass
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import before, wrapped
 from gviz.explain.finding import Finding
 from gviz.explain.grad_history import CLEARED
 from gviz.explain.operation_sets import LOSSES_OF_PAIRS, SAME_NUMBERS
 from gviz.explain.program_text import receiver
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import before, wrapped
 from gviz.explain.source_frames import at_text, own_frame, own_frames
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame

@@ -22,7 +22,6 @@ from gviz.events import (
     StorageWritten,
 )
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import Change, Edit, imported_modules, node_replaced, rewritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import numbers_without_shape, written_tensor
 from gviz.explain.program_text import (
@@ -33,6 +32,7 @@ from gviz.explain.program_text import (
     statement_at,
 )
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Change, Edit, imported_modules, node_replaced, rewritten
 from gviz.explain.source_frames import innermost
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

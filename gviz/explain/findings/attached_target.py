@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import operand
 from gviz.explain.finding import Finding
 from gviz.explain.findings.broadcast import ERRORS
 from gviz.explain.operation_sets import LOSSES_OF_PAIRS
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import operand
 from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import ancestors
 

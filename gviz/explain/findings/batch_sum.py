@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from itertools import islice
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, with_dim, without_call, without_method
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import RESHAPING
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, with_dim, without_call, without_method
 from gviz.explain.tracking import ancestors
 from gviz.values.number_text import shape_text
 

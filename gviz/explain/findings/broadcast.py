@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import (
-    operand,
-)
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import (
     ELEMENTWISE_PAIRS,
@@ -18,6 +15,9 @@ from gviz.explain.operation_sets import (
     WEIGHTED_SUMS,
 )
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import (
+    operand,
+)
 from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import ancestors
 from gviz.source.parsing import ARITHMETIC

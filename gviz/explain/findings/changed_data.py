@@ -29,7 +29,6 @@ import numpy as np
 
 from gviz.events import OptimizerStepped, RequiresGradSet, StorageWritten
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, before, node_replaced, places_in
 from gviz.explain.finding import Finding, Number
 from gviz.explain.program_text import (
     FUNCTION_NODES,
@@ -40,6 +39,7 @@ from gviz.explain.program_text import (
     statement_at,
 )
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, before, node_replaced, places_in
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

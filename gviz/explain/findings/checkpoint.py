@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 
 from gviz.explain.display_names import is_mask, label, label_at, titled
-from gviz.explain.edit import with_keyword
 from gviz.explain.finding import Finding
 from gviz.explain.program_errors import Failure
 from gviz.explain.program_text import (
@@ -27,6 +26,7 @@ from gviz.explain.program_text import (
     stores_of,
 )
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import with_keyword
 from gviz.explain.source_frames import at_text, innermost, own_frames
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo

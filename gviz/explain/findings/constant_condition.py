@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gviz.explain.display_names import titled
-from gviz.explain.edit import Edit, node_replaced
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import (
     ProgramText,
@@ -16,6 +15,7 @@ from gviz.explain.program_text import (
     parsed_program,
 )
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import Edit, node_replaced
 from gviz.explain.source_frames import is_of_library
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

@@ -19,11 +19,11 @@ import numpy as np
 
 from gviz.events import StorageWritten
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import after
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import RESHAPING
 from gviz.explain.program_text import target_of
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import after
 from gviz.values.number_text import shape_text
 
 _PRODUCTS = {"mm", "matmul", "cosine_similarity"}

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from gviz.events import StepStarted
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, is_none, node_replaced, returned_values
 from gviz.explain.finding import Finding
 from gviz.explain.program_errors import Failure
 from gviz.explain.program_text import (
@@ -22,6 +21,7 @@ from gviz.explain.program_text import (
     methods_of,
     names_read,
 )
+from gviz.explain.source_edit import Edit, is_none, node_replaced, returned_values
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import shape_text

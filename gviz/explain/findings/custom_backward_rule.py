@@ -15,10 +15,10 @@ import numpy as np
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.explain.display_names import label, symbol, titled
-from gviz.explain.edit import ignored_gradient
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import line_text
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import ignored_gradient
 from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame

@@ -11,7 +11,6 @@ from itertools import islice
 
 from gviz.events import GradAccumulated, GradCaptured, GradSet, OptimizerStepped
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, lines_replaced, switch_of, with_keyword
 from gviz.explain.finding import Finding
 from gviz.explain.findings.other_errors import gradients_taken
 from gviz.explain.grad_history import CLEARED
@@ -29,6 +28,7 @@ from gviz.explain.program_text import (
     statement_at,
 )
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, lines_replaced, switch_of, with_keyword
 from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import CREATE_GRAPH, ancestors, loses_tracking, mend, why_cut
 from gviz.source.call_stack import Frame

@@ -9,11 +9,11 @@ from math import prod
 
 from gviz.events import ScopeEntered
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Change, Edit, imported_modules, rewritten, with_batch_first
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import ACTIVATIONS, CLASS_LOSSES, ELEMENTWISE, LISTS, LOSSES, RESHAPING, SOFTMAXES
 from gviz.explain.program_text import ProgramText
 from gviz.explain.recording_survey import NodeRecord, Survey, dimensions_named
+from gviz.explain.source_edit import Change, Edit, imported_modules, rewritten, with_batch_first
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import shape_text

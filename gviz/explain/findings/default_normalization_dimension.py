@@ -16,11 +16,11 @@ import ast
 from collections.abc import Iterator
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import ACTIVATIONS, ELEMENTWISE, RESHAPING, SOFTMAXES, WEIGHTED_SUMS
 from gviz.explain.program_text import called_name, program_text, statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import with_keyword
 from gviz.values.number_text import shape_text
 
 _NORMS = ("linalg_vector_norm", "norm", "frobenius_norm")

@@ -16,11 +16,11 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, replaced_call, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import LOSSES_OF_PAIRS, SAME_NUMBERS
 from gviz.explain.program_text import called_function, has_parameter
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, replaced_call, with_keyword
 from gviz.explain.source_frames import own_frame
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame

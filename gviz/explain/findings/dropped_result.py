@@ -21,12 +21,12 @@ from dataclasses import dataclass, field
 
 from gviz.events import OptimizerStepped, ScopeEntered
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, statement_instead
 from gviz.explain.finding import Finding
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import DROPOUTS
 from gviz.explain.program_text import classes_named, methods_of
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, statement_instead
 from gviz.explain.statements_without_effect import (
     APPLY,
     Discarded,

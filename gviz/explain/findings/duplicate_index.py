@@ -9,10 +9,10 @@ import numpy as np
 
 from gviz.events import Edge
 from gviz.explain.display_names import output_label, titled
-from gviz.explain.edit import Edit, statement_instead
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, statement_instead
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value

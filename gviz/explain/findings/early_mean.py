@@ -22,11 +22,11 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, renamed_variable, with_keyword, without_call, without_method
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import LISTS, RESHAPING
 from gviz.explain.program_text import called_function
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, renamed_variable, with_keyword, without_call, without_method
 from gviz.explain.tracking import ancestors
 from gviz.values.number_text import number, shape_text
 from gviz.values.value import Value

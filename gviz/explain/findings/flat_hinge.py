@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import CLAMPS, MASKING, ZERO_GRADIENT_REGIONS
 from gviz.explain.program_text import ProgramText, called_name
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Change, Edit, rewritten
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

@@ -10,13 +10,13 @@ from math import isfinite, prod
 
 from gviz.events import BackwardStarted, GradAccumulated, GradSet, OptimizerStepped
 from gviz.explain.display_names import label_at
-from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient_clipping import clips
 from gviz.explain.grad_history import CLEARED
 from gviz.explain.operation_sets import LOSSES, RESHAPING, SAME_NUMBERS
 from gviz.explain.program_text import ProgramText, called_name
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Change, Edit, rewritten
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value

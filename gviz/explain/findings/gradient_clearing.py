@@ -21,7 +21,6 @@ from gviz.events import (
 )
 from gviz.explain.backward_passes import call_of_pass, pass_started, roots_of_pass
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import Edit, after, before, moved, removed
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.adversarial_gradients import opposed_losses
 from gviz.explain.grad_history import CLEARED, is_zero
@@ -29,6 +28,7 @@ from gviz.explain.iteration_words import iteration_called
 from gviz.explain.parameter_updates import Write, is_unseen, nodes_with_numbers, write_place, writer_of
 from gviz.explain.program_text import receiver, statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, after, before, moved, removed
 from gviz.explain.source_frames import at_text
 from gviz.explain.tracking import ancestors, loses_tracking
 from gviz.source.call_stack import Frame

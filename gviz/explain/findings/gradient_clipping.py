@@ -19,13 +19,13 @@ from gviz.events import (
 )
 from gviz.explain.backward_passes import loss_scale
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import Edit, before, generator_read, moved
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient_clearing import in_short
 from gviz.explain.findings.other_errors import used_up
 from gviz.explain.parameter_updates import next_step
 from gviz.explain.program_text import arguments, called_function, called_name, frame_of, receiver, statement_at
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import Edit, before, generator_read, moved
 from gviz.explain.source_frames import at_text
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

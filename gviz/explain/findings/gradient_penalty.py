@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 
 from gviz.events import BackwardStarted
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, with_suffix
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.second_derivatives import tracked_users
 from gviz.explain.operation_sets import LOSSES_OF_PAIRS, RESHAPING
 from gviz.explain.program_text import called_function, keyword_text
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, with_suffix
 from gviz.explain.tracking import ancestors
 from gviz.values.number_text import number, shape_text
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from gviz.events import HookRan
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, lines_replaced
 from gviz.explain.finding import Finding, Number
 from gviz.explain.hook_effects import HOOK_FIX, hook_finding, hooks_of
 from gviz.explain.program_text import (
@@ -17,6 +16,7 @@ from gviz.explain.program_text import (
     statement_at,
 )
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import Edit, lines_replaced
 from gviz.explain.source_frames import at_text, innermost
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

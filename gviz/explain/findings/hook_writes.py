@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from gviz.events import HookRan, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import wrapped
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import program_text
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import wrapped
 from gviz.explain.source_frames import at_text
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

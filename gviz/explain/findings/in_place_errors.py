@@ -16,18 +16,18 @@ from gviz.events import (
     StorageWritten,
 )
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import (
+from gviz.explain.finding import Finding
+from gviz.explain.operation_sets import ACTIVATIONS
+from gviz.explain.parameter_updates import Write, step_of, writer_of
+from gviz.explain.program_errors import Failure
+from gviz.explain.program_text import statement_at
+from gviz.explain.source_edit import (
     Edit,
     in_block,
     lines_replaced,
     without_in_place,
     without_option,
 )
-from gviz.explain.finding import Finding
-from gviz.explain.operation_sets import ACTIVATIONS
-from gviz.explain.parameter_updates import Write, step_of, writer_of
-from gviz.explain.program_errors import Failure
-from gviz.explain.program_text import statement_at
 from gviz.explain.source_frames import at_text, innermost
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame, source_lines

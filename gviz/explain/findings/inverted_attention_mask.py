@@ -29,13 +29,13 @@ from typing import Any
 import numpy as np
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, inverted, renamed_call
 from gviz.explain.finding import Finding
 from gviz.explain.findings.inverted_loss_mask import keeps_ignored
 from gviz.explain.findings.shifted_labels import predicts_earlier_tokens
 from gviz.explain.operation_sets import DROPOUTS, SAME_NUMBERS
 from gviz.explain.program_text import line_text
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, inverted, renamed_call
 from gviz.source.call_stack import Frame
 from gviz.values.number_text import shape_text
 from gviz.values.value import Array, Stats, Value

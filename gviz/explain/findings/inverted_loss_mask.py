@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, inverted
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import CLASS_LOSSES, SAME_NUMBERS
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, inverted
 from gviz.explain.tracking import ancestors, descendants
 from gviz.values.number_text import number
 

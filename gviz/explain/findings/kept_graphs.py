@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence, Set
 
 from gviz.events import NodeCreated
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, node_replaced, wrapped
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.running_sum import running_sums
 from gviz.explain.program_text import line_text, statement_at, target_of
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, node_replaced, wrapped
 from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame

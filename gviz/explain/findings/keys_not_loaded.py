@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from gviz.events import OptimizerStarted, Warned
 from gviz.explain.display_names import titled
-from gviz.explain.edit import Edit, with_argument
 from gviz.explain.finding import Finding, Number
 from gviz.explain.program_text import arguments, called_name, program_text
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import Edit, with_argument
 from gviz.explain.source_frames import own_frame
 from gviz.source.call_stack import Frame
 from gviz.state_dict_load import INCOMPATIBLE, LoadedKeys, loaded_keys

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, node_replaced
 from gviz.explain.finding import Finding, Number
 from gviz.explain.program_text import ProgramText, Statement, frame_of, function_of, statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, node_replaced
 from gviz.source.call_stack import Frame
 from gviz.values.number_text import number
 from gviz.values.plain_text import clipped, shown

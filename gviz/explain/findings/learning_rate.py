@@ -11,7 +11,6 @@ from itertools import pairwise
 from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.events.optimizer_options import options_in
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import Edit, node_replaced, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import CLASS_LOSSES, LOSSES
 from gviz.explain.program_text import (
@@ -29,6 +28,7 @@ from gviz.explain.program_text import (
     target_of,
 )
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, node_replaced, with_keyword
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

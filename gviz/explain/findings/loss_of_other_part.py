@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import wrapped
 from gviz.explain.finding import Finding
 from gviz.explain.findings.adversarial_gradients import reached_generators
 from gviz.explain.operation_sets import CARRYING_ONE_TERM, LOSSES_OF_PAIRS
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import wrapped
 from gviz.explain.tracking import ancestors, descendants
 
 _MOST_PRODUCTS = 200

@@ -12,14 +12,14 @@ from gviz.events import (
 )
 from gviz.explain.backward_passes import loss_scale, pass_started
 from gviz.explain.display_names import label
-from gviz.explain.edit import (
-    statement_instead,
-)
 from gviz.explain.finding import Finding, Number
 from gviz.explain.program_text import (
     receiver,
 )
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import (
+    statement_instead,
+)
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import renamed_call, with_dim
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import SOFTMAXES
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import renamed_call, with_dim
 from gviz.explain.source_frames import innermost
 from gviz.values.number_text import number
 

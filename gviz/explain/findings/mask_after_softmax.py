@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import softmax_last
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import DROPOUTS, RESHAPING, SAME_NUMBERS, WEIGHTED_SUMS
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import softmax_last
 from gviz.explain.source_frames import innermost
 from gviz.values.number_text import number
 

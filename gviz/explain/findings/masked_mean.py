@@ -15,11 +15,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import CARRYING_ONE_TERM, CLASS_LOSSES, JOINING_TERMS, LOSSES, SAME_NUMBERS
 from gviz.explain.program_text import ProgramText, names_read
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Change, Edit, rewritten
 from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame

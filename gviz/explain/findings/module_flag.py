@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from gviz.events import OptimizerStepped, ScopeEntered
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import statement_instead
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import binds_name, classes_named, method_class, names_read, parsed_program
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import statement_instead
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import times_text

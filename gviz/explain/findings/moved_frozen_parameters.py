@@ -18,12 +18,12 @@ from gviz.events import (
     StorageWritten,
 )
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import keeping_none, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.hook_effects import HookEffect, hooks_of
 from gviz.explain.parameter_updates import next_step, numbers_without_shape, options_of
 from gviz.explain.program_text import assignment, receiver
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import keeping_none, with_keyword
 from gviz.explain.source_frames import at_text, innermost
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

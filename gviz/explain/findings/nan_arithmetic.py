@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gviz.explain.display_names import symbol
-from gviz.explain.edit import Edit, with_keyword, with_swapped_arguments
 from gviz.explain.formula import is_small
 from gviz.explain.operation_sets import NONFINITE_ELEMENTWISE, SOFTMAXES
 from gviz.explain.pass_contributions import arriving_gradient, outgoing_of
 from gviz.explain.program_text import called_function
+from gviz.explain.source_edit import Edit, with_keyword, with_swapped_arguments
 from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import ancestors
 from gviz.explain.value_computation import Computation, Operand, computation

@@ -37,7 +37,6 @@ from gviz.events import (
 )
 from gviz.explain.backward_passes import growing_losses, loss_scale, pass_started, row_text
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import with_keyword
 from gviz.explain.finding import Finding
 from gviz.explain.findings.budget_alarms import command_before
 from gviz.explain.findings.diverging_training import STANDARDIZE, large_features, parameter_leap
@@ -79,6 +78,7 @@ from gviz.explain.parameter_updates import is_unseen, resumed_at, step_of, step_
 from gviz.explain.pass_contributions import arriving_gradient, rule_words
 from gviz.explain.program_text import called_function, line_text
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import with_keyword
 from gviz.explain.source_frames import at_text, innermost, own_frame
 from gviz.explain.tracking import RECORD_ALL, ancestors, is_partial
 from gviz.explain.value_computation import Operand, computation

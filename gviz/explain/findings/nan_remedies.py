@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterable
 
 from gviz.explain.backward_passes import growing_losses
-from gviz.explain.edit import Change, Edit, argument_suffix, nodes_replaced, rewritten
 from gviz.explain.findings.nan_arithmetic import DECOMPOSITIONS
 from gviz.explain.operation_sets import MASKING, NONFINITE_ELEMENTWISE, SAME_NUMBERS
 from gviz.explain.program_text import ProgramText, called_name, function_of, line_text, statement_at
+from gviz.explain.source_edit import Change, Edit, argument_suffix, nodes_replaced, rewritten
 from gviz.explain.source_frames import innermost
 from gviz.explain.value_computation import computation
 from gviz.source.call_stack import Frame

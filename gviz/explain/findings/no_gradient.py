@@ -32,22 +32,6 @@ from gviz.events import (
 )
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.display_names import called, label, label_at, titled
-from gviz.explain.edit import (
-    Change,
-    Edit,
-    after,
-    in_block,
-    leaf_last,
-    node_replaced,
-    parameter_last,
-    rewritten,
-    statement_instead,
-    switch_of,
-    with_keyword,
-    without_arrays,
-    without_attribute,
-    without_call,
-)
 from gviz.explain.finding import Finding
 from gviz.explain.findings.custom_backward_returns import none_for_input
 from gviz.explain.findings.dropped_result import dropped_module_call
@@ -70,6 +54,22 @@ from gviz.explain.program_text import (
     update_in_place,
 )
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import (
+    Change,
+    Edit,
+    after,
+    in_block,
+    leaf_last,
+    node_replaced,
+    parameter_last,
+    rewritten,
+    statement_instead,
+    switch_of,
+    with_keyword,
+    without_arrays,
+    without_attribute,
+    without_call,
+)
 from gviz.explain.source_frames import at_text, innermost
 from gviz.explain.tracking import (
     RECORD_ALL,

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from math import prod
 
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import Edit, with_argument, with_dim
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import SAME_NUMBERS, SOFTMAXES, WEIGHTED_SUMS
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, with_argument, with_dim
 from gviz.explain.source_frames import innermost
 from gviz.source.call_stack import Frame
 from gviz.values.number_text import shape_text

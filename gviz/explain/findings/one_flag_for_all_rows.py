@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, with_dim
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import COMPARISONS, RESHAPING
 from gviz.explain.program_text import called_function
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, with_dim
 from gviz.values.number_text import shape_text
 
 _FLAGS = ("any", "all")

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from gviz.events import GradAccumulated, GradSet, OptimizerStepped
 from gviz.explain.backward_passes import call_of_pass, roots_of_pass
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import before, wrapped
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import CLEARED
 from gviz.explain.program_text import line_text, receiver
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import before, wrapped
 from gviz.explain.source_frames import at_text
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gviz.events import OptimizerStepped
-from gviz.explain.edit import Edit, lines_replaced, places_in
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import options_of
 from gviz.explain.program_text import (
@@ -19,6 +18,7 @@ from gviz.explain.program_text import (
     statement_at,
 )
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import Edit, lines_replaced, places_in
 from gviz.explain.source_frames import at_text
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

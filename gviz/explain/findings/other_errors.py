@@ -15,22 +15,6 @@ from dataclasses import dataclass
 from gviz.errors import did_you_mean
 from gviz.events import GradAccumulated, GradCaptured, RequiresGradSet, ScopeEntered, ScopeLeft, StepStarted
 from gviz.explain.display_names import MOST_TITLE, label, label_at, output_label, titled
-from gviz.explain.edit import (
-    Change,
-    Edit,
-    Generator,
-    after,
-    argument_suffix,
-    before,
-    generator_read,
-    leaf_last,
-    nodes_replaced,
-    renamed_call,
-    rewritten,
-    with_keyword,
-    without_arrays,
-    without_in_place,
-)
 from gviz.explain.finding import Finding
 from gviz.explain.findings import checkpoint, custom_backward_returns
 from gviz.explain.program_errors import MOST_READ, Failure
@@ -49,6 +33,22 @@ from gviz.explain.program_text import (
     places_read,
     statement_at,
     stores_of,
+)
+from gviz.explain.source_edit import (
+    Change,
+    Edit,
+    Generator,
+    after,
+    argument_suffix,
+    before,
+    generator_read,
+    leaf_last,
+    nodes_replaced,
+    renamed_call,
+    rewritten,
+    with_keyword,
+    without_arrays,
+    without_in_place,
 )
 from gviz.explain.source_frames import at_text, innermost, own_frame, own_frames
 from gviz.explain.tracking import CREATE_GRAPH, STACK, Mend, ancestors, loses_tracking, mend, why_untracked

@@ -19,7 +19,6 @@ from collections.abc import Iterator
 
 from gviz import events as e
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, before
 from gviz.explain.finding import Finding
 from gviz.explain.grad_history import is_zero
 from gviz.explain.program_text import (
@@ -33,6 +32,7 @@ from gviz.explain.program_text import (
     statement_at,
 )
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, before
 from gviz.explain.source_frames import innermost
 from gviz.source.call_stack import Frame
 from gviz.values.value import Value

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from gviz.explain.display_names import label_at, titled
-from gviz.explain.edit import Edit, without_keyword
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import ACTIVATIONS
 from gviz.explain.program_text import called_name, function_of, is_at, names_set, statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, without_keyword
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

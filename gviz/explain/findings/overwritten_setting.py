@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gviz.explain.display_names import titled
-from gviz.explain.edit import Edit, nodes_replaced
 from gviz.explain.finding import Finding, Number
 from gviz.explain.program_text import ProgramText, called_name, frame_of, methods_of, program_text
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import Edit, nodes_replaced
 from gviz.explain.source_frames import own_frames
 from gviz.source.call_stack import Frame
 from gviz.values.number_text import number

@@ -10,16 +10,16 @@ from itertools import pairwise
 import numpy as np
 
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import (
-    after,
-    with_keyword,
-    without_keyword,
-)
 from gviz.explain.finding import Finding
 from gviz.explain.findings.zero_gradient import zeroed_at
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.program_text import frame_of, line_text, program_text, written_by_call, written_name
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import (
+    after,
+    with_keyword,
+    without_keyword,
+)
 from gviz.explain.source_frames import at_text, innermost
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame

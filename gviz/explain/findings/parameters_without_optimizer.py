@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from gviz.events import DataSet, GradAccumulated, GradCaptured, OptimizerStepped, StorageWritten
 from gviz.explain.backward_passes import call_of_pass, pass_started
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import after, in_block, moved, parameter_last
 from gviz.explain.finding import Finding
 from gviz.explain.findings.copied_model import copies_with_returned_gradient
 from gviz.explain.findings.no_gradient import PARAMETER_LAST, nameless_leaf, variables_read
@@ -27,6 +26,7 @@ from gviz.explain.program_text import (
     update_in_place,
 )
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import after, in_block, moved, parameter_last
 from gviz.explain.source_frames import at_text, innermost
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame

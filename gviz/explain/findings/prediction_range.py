@@ -20,10 +20,10 @@ from math import inf
 import numpy as np
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import without_call
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.broadcast import is_error
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import without_call
 from gviz.values.number_text import number
 
 _RANGES = {

@@ -22,13 +22,13 @@ from collections.abc import Callable, Iterator
 
 from gviz.events import GradAccumulated
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Change, Edit, imported_modules, rewritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import DROPOUTS, RESHAPING
 from gviz.explain.program_text import ProgramText, Statement, called_name, statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Change, Edit, imported_modules, rewritten
 from gviz.explain.source_frames import innermost
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo

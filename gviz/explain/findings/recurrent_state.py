@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import without_method
 from gviz.explain.finding import Finding
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import without_method
 from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame

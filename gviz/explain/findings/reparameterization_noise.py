@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from math import isclose
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.unbounded_loss import Term, summands_by_element
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.program_text import ProgramText, called_name, is_at
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Change, Edit, rewritten
 from gviz.values.number_text import number
 
 _MOST = 400

@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gviz.explain.display_names import titled
-from gviz.explain.edit import Edit, lines_replaced
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import (
     ProgramText,
@@ -32,6 +31,7 @@ from gviz.explain.program_text import (
     statement_at,
 )
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import Edit, lines_replaced
 from gviz.explain.source_frames import is_of_library, own_frame
 from gviz.source.call_stack import Frame
 from gviz.values.plain_text import clipped, file_line, shown

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from gviz.events import DataSet, OptimizerStepped, RequiresGradSet, StorageWritten
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import after
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import (
     called_lines,
@@ -21,6 +20,7 @@ from gviz.explain.program_text import (
     statement_at,
 )
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import after
 from gviz.explain.source_frames import innermost, own_frame
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 
 from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.events.optimizer_options import options_in
-from gviz.explain.edit import node_replaced, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import numbers_without_shape
 from gviz.explain.program_text import (
@@ -34,6 +33,7 @@ from gviz.explain.program_text import (
     variables_of,
 )
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import node_replaced, with_keyword
 from gviz.source.call_stack import Frame
 from gviz.values.number_text import number
 from gviz.values.plain_text import file_line, shown

@@ -22,7 +22,6 @@ import numpy as np
 from gviz.events import BackwardStarted, OptimizerStepped
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.display_names import label, label_at, symbol, titled
-from gviz.explain.edit import Edit, assigned_to_itself, before, moved, parameter_last, places_in, with_keyword, wrapped
 from gviz.explain.finding import Finding
 from gviz.explain.findings.no_gradient import PARAMETER_LAST, nameless_leaf
 from gviz.explain.program_errors import Failure
@@ -42,6 +41,16 @@ from gviz.explain.program_text import (
     places_set,
     statement_at,
     stores_of,
+)
+from gviz.explain.source_edit import (
+    Edit,
+    assigned_to_itself,
+    before,
+    moved,
+    parameter_last,
+    places_in,
+    with_keyword,
+    wrapped,
 )
 from gviz.explain.source_frames import at_text, innermost, own_frames
 from gviz.explain.tracking import ancestors

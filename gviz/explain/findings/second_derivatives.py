@@ -14,10 +14,10 @@ from itertools import islice
 from gviz.events import BackwardStarted, GradCaptured
 from gviz.explain.backward_passes import start_of_pass
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, node_replaced
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import frame_of, line_text, program_text
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, node_replaced
 from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame

@@ -26,11 +26,11 @@ from math import prod
 
 from gviz.events import OptimizerStepped, StorageWritten
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, renamed_variable, wrapped
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import DRAWS, DROPOUTS, LISTS, RESHAPING
 from gviz.explain.program_text import called_function, statement_at, stores_of
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, renamed_variable, wrapped
 from gviz.explain.source_frames import own_frames
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame

@@ -24,7 +24,15 @@ from typing import NamedTuple
 
 from gviz.events import BackwardStarted, ScopeEntered, ScopeLeft
 from gviz.explain.display_names import label_at, op_title, titled
-from gviz.explain.edit import (
+from gviz.explain.finding import Finding
+from gviz.explain.program_errors import MOST_READ, Failure
+from gviz.explain.program_text import (
+    ProgramText,
+    arguments,
+    called_lines,
+    called_name,
+)
+from gviz.explain.source_edit import (
     SEQUENCE_LAYERS,
     Change,
     Edit,
@@ -35,14 +43,6 @@ from gviz.explain.edit import (
     with_keyword,
     with_suffix,
     without_in_place,
-)
-from gviz.explain.finding import Finding
-from gviz.explain.program_errors import MOST_READ, Failure
-from gviz.explain.program_text import (
-    ProgramText,
-    arguments,
-    called_lines,
-    called_name,
 )
 from gviz.explain.source_frames import innermost
 from gviz.source.call_stack import Frame

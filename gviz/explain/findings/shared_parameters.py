@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding
 from gviz.explain.parameter_updates import numbers_without_shape
 from gviz.explain.program_text import ProgramText, assigned_parts, binds_name, called_name, names_set, program_text
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Change, Edit, rewritten
 from gviz.explain.source_frames import innermost
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import with_dim
 from gviz.explain.finding import Finding
 from gviz.explain.findings.softmax_index_groups import softmax_of_other_groups
 from gviz.explain.operation_sets import DROPOUTS, RESHAPING
 from gviz.explain.recording_survey import NodeRecord, Survey, dimensions_named
+from gviz.explain.source_edit import with_dim
 
 
 def softmax_of_other_dim(survey: Survey) -> Iterator[Finding | None]:

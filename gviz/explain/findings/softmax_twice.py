@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import without_call
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import SOFTMAXES
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import without_call
 from gviz.explain.source_frames import innermost
 
 _TWICE = {

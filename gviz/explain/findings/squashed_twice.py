@@ -16,11 +16,11 @@ import ast
 from collections.abc import Iterator
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import without_call, without_method
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.program_text import called_name, statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import without_call, without_method
 
 _BOUNDS = {"tanh": "from -0.762 to 0.762", "sigmoid": "from 0.5 to 0.731", "softsign": "from -0.5 to 0.5"}
 """The functions, with the numbers that their results have for the results of the same function."""

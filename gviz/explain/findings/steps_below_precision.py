@@ -11,11 +11,11 @@ import numpy as np
 
 from gviz.events import DataSet, OptimizerStepped, StorageWritten
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import Edit, node_replaced
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import StepEffects, options_of
 from gviz.explain.program_text import frame_of, program_text
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import Edit, node_replaced
 from gviz.explain.source_frames import own_frame
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

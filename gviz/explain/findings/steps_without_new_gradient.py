@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from gviz.events import DataSet, GradAccumulated, GradSet, OptimizerStepped, StorageWritten
 from gviz.explain.display_names import label
-from gviz.explain.edit import removed
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import all_frozen, step_of, steps_by, why_nothing
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import removed
 from gviz.explain.source_frames import at_text, innermost
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

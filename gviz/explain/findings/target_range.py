@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz.explain.display_names import label_at
-from gviz.explain.edit import (
-    wrapped,
-)
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import called_function
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import (
+    wrapped,
+)
 from gviz.explain.source_frames import innermost
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

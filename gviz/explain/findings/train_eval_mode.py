@@ -8,7 +8,6 @@ from itertools import islice
 
 from gviz.events import NodeCreated, OptimizerStepped, ScopeEntered
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import keyword_if_training, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import DROPOUTS
 from gviz.explain.program_text import (
@@ -17,6 +16,7 @@ from gviz.explain.program_text import (
     method_self,
 )
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import keyword_if_training, with_keyword
 from gviz.explain.source_frames import at_text, innermost
 from gviz.explain.tracking import ancestors
 from gviz.values.plain_text import shown

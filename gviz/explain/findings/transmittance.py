@@ -14,11 +14,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Change, Edit, imported_modules, rewritten
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import RESHAPING
 from gviz.explain.program_text import ProgramText, called_name
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Change, Edit, imported_modules, rewritten
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 

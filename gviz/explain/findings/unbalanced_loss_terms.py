@@ -22,13 +22,13 @@ from math import isclose, prod
 from statistics import fmean
 
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Change, Edit, renamed_call, rewritten, with_keyword
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.summed_loss import is_weighted_mean
 from gviz.explain.findings.unbounded_loss import Term, scalar_terms, summands_by_element
 from gviz.explain.operation_sets import CLASS_LOSSES, ELEMENTWISE, LOSSES, RESHAPING
 from gviz.explain.program_text import ProgramText, called_function, called_name, statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Change, Edit, renamed_call, rewritten, with_keyword
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

@@ -27,12 +27,12 @@ from statistics import fmean
 from gviz.events import OptimizerStepped
 from gviz.explain.backward_passes import loss_at
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Change, Edit, rewritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import CLASS_LOSSES, LOSSES, RESHAPING
 from gviz.explain.parameter_updates import options_of
 from gviz.explain.program_text import ProgramText, is_at
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Change, Edit, rewritten
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number

@@ -18,11 +18,11 @@ from gviz.events import (
     StorageWritten,
 )
 from gviz.explain.display_names import label, titled
-from gviz.explain.edit import Edit, lines_replaced
 from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import written_parameter
 from gviz.explain.program_text import called_lines, statement_at, variables_of
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, lines_replaced
 from gviz.explain.source_frames import innermost, own_frame
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from gviz.events import DataSet, Named, StorageWritten
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import Edit, node_replaced
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.program_text import (
@@ -32,6 +31,7 @@ from gviz.explain.program_text import (
     program_text,
 )
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import Edit, node_replaced
 from gviz.explain.source_frames import innermost, own_frame
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline

@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass, replace
 
 from gviz.explain.display_names import titled
-from gviz.explain.edit import Edit, node_replaced
 from gviz.explain.finding import Finding
 from gviz.explain.program_text import called_name, frame_of, statement_at
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import Edit, node_replaced
 from gviz.explain.source_frames import innermost
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo

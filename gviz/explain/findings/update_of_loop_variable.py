@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from gviz.events import StorageWritten
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import switch_of, written_to_variable
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import ELEMENTWISE, SAME_NUMBERS
 from gviz.explain.program_text import (
@@ -23,6 +22,7 @@ from gviz.explain.program_text import (
     statement_at,
 )
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import switch_of, written_to_variable
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 

@@ -11,9 +11,9 @@ import numpy as np
 from gviz.events import StepStarted, StorageWritten
 from gviz.explain.backward_passes import pass_started
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import without_in_place
 from gviz.explain.finding import Finding
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.source_edit import without_in_place
 from gviz.explain.source_frames import at_text, innermost
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline

@@ -13,8 +13,6 @@ import numpy as np
 from gviz.events import GradAccumulated, GradFlowed, ScopeEntered, StorageWritten
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.display_names import label, label_at, titled
-from gviz.explain.edit import operand as operand_edit
-from gviz.explain.edit import renamed_call, without_call
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.recurrent_output import reverse_direction
 from gviz.explain.grad_history import is_zero
@@ -47,6 +45,8 @@ from gviz.explain.program_text import (
     written_by_call,
 )
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import operand as operand_edit
+from gviz.explain.source_edit import renamed_call, without_call
 from gviz.explain.source_frames import at_text, innermost
 from gviz.explain.tracking import descendants
 from gviz.explain.value_computation import Operand, computation

@@ -8,7 +8,7 @@ For example, a transformer of four layers, with 400 nodes:
     the same with equal parts drawn as one (``layers ×4``)    with the first of the parts expanded, and without
 
 Which of them is chosen depends on the room. A picture measures them (`gviz.render.detail_level`). A terminal, which
-scrolls, takes the first with few boxes (`gviz.tui.fold_state`).
+scrolls, takes the first with few boxes (`gviz.tui.shown_graph`).
 """
 
 from __future__ import annotations

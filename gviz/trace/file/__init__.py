@@ -10,7 +10,8 @@ The path of one event: the program appends it to a list (`TraceWriter.record`) a
 the list 50 ms later. `bulk_statistics.py` replaces elements that need not be kept. `event_table.py` encodes the event
 into a row of a batch, and large values into chunks. `ring_buffer.py` drops old batches of a bounded recording and
 replaces them with the events of `snapshot.py`. On close, `writer.finalize` adds the index. A reader opens the file
-read-only (`connection.py`), finds the batch (`event_batch.py`), decodes the event and checks it against its row.
+read-only (`connection.py`), finds the batch (`event_batches_and_gaps.py`), decodes the event and checks it against its
+row.
 
 `paths.py` manages the files on disk (cache, replacement, write-ahead log), `lock.py` ensures a single writer, and
 `retention_policy.py` parses how much the user wants to keep.

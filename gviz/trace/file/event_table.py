@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 from gviz.events import Event
 from gviz.trace.codec import DEFINITION_KINDS, KINDS_AND_SUBJECTS, encode, with_values
-from gviz.trace.file.event_batch import LARGEST_BODIES, MOST_EVENTS, RowFields, encode_rows
+from gviz.trace.file.event_batches_and_gaps import LARGEST_BODIES, MOST_EVENTS, RowFields, encode_rows
 from gviz.trace.file.format import CHUNK_BYTES, HASH_BYTES
 from gviz.trace.file.ring_buffer import Ring
 from gviz.values.value import INLINE_BYTES, Value, statistics

@@ -20,7 +20,7 @@ from gviz.trace.codec import DEFINITION_KINDS, decode, subject
 from gviz.trace.event_log import NOTHING_DROPPED, Columns, E, MissingParts
 from gviz.trace.file import format as file_format
 from gviz.trace.file.connection import Connection, damaged
-from gviz.trace.file.event_batch import Batch, Batches, Row
+from gviz.trace.file.event_batches_and_gaps import Batch, Batches, Row
 from gviz.trace.iterations import IterationPattern
 from gviz.trace.naming.bindings import LARGEST_SOURCE
 from gviz.trace.stack_tree import Stacks

@@ -25,7 +25,7 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.trace.codec import KIND_NUMBERS, decode, encode, values
 from gviz.trace.file import format as file_format
-from gviz.trace.file.event_batch import Batch
+from gviz.trace.file.event_batches_and_gaps import Batch
 from gviz.trace.file.retention_policy import DENSITY, Bounds
 from gviz.trace.file.snapshot import MATTERING, Bridge, Snapshot
 from gviz.trace.iterations import Iterations

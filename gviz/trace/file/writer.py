@@ -25,7 +25,7 @@ from gviz.events import BackwardFinished, Event, StepFinished, StepStarted
 from gviz.trace.codec import KIND_NUMBERS, VALUE_READERS, decode
 from gviz.trace.file import format as file_format
 from gviz.trace.file.bulk_statistics import shorten
-from gviz.trace.file.event_batch import MOST_EVENTS, Batch
+from gviz.trace.file.event_batches_and_gaps import MOST_EVENTS, Batch
 from gviz.trace.file.event_table import Chunks, EventTable, TimedEvent
 from gviz.trace.file.format import utc_now
 from gviz.trace.file.paths import fold, remove_trace

@@ -37,10 +37,10 @@ from gviz.tui.commands import (
 )
 from gviz.tui.cursor import Asker, Cursor, Move
 from gviz.tui.drawing.help import about, words_like, words_named, words_page
-from gviz.tui.fold_state import Folds
 from gviz.tui.language.command import Answer, Command, FrontEnd, Reply, Run, Spec, View, Work
 from gviz.tui.language.other_debuggers import INSTEAD
 from gviz.tui.session import Session
+from gviz.tui.shown_graph import Folds
 from gviz.tui.stop_reason import CursorStop
 from gviz.tui.styled_lines import Line, line, wrapped
 from gviz.values.plain_text import clipped, shown

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from gviz.explain.module_costs import COST_KINDS, CostKind, costs
 from gviz.render.boxes.called_modules import Module, gradient_of, is_frozen, module_tree
 from gviz.trace.timeline import Moment, Timeline
-from gviz.tui.fold_state import Folds
 from gviz.tui.glyphs import Glyphs
+from gviz.tui.shown_graph import Folds
 from gviz.tui.styled_lines import Line, bar_cells, columns, fitted, largest_of, line, wrapped
 from gviz.values.number_text import count_text, number
 from gviz.values.plain_text import clipped

@@ -12,8 +12,8 @@ from gviz.render.cells.viewport import Moments
 from gviz.render.layout import DEFAULT_WIDTH
 from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Timeline
-from gviz.tui.fold_state import Folds
 from gviz.tui.glyphs import Glyphs
+from gviz.tui.shown_graph import Folds
 
 KEPT = 4
 

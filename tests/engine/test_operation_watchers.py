@@ -8,7 +8,7 @@ import pytest
 
 FORKED_WHILE_COUNTING = """
 import os, signal
-from gviz.engine import watchers
+from gviz.engine import operation_watchers as watchers
 
 with watchers._lock:
     child = os.fork()
