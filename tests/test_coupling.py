@@ -10,8 +10,8 @@ from pathlib import Path
 import gviz
 
 RENAMED = (
-    "instrumentation", "arguments", "argument_parser", "functions_and_methods", "operation_watchers", "tensor", "backward",
-    "node", "messages", "op", "views", "anomaly_detection", "unsupported_names",
+    "instrumentation", "arguments", "argument_parser", "functions_and_methods", "operation_watchers", "tensor",
+    "backward", "node", "messages", "op", "views", "anomaly_detection", "unsupported_names",
 )  # fmt: skip
 """Files of the engine with functions that are between a program and what records it, or warns it."""
 

@@ -189,7 +189,7 @@ INSIDE = {
         linalg ops.normalization ops.pooling ops.random_draws random_tensors ops.sorting autograd.anomaly_mode
         autograd.function autograd.grad autograd.functional autograd.gradcheck autograd.graph autograd.variable
         utils.checkpoint utils.data.collate utils.data.dataset utils.data.sampler utils.data.dataloader
-        utils.hooks nn._families_by_dimension nn._scopes nn.functional namespace operation_lookup type_stubs
+        utils.hooks nn._families_by_dimension nn._module_calls nn.functional namespace operation_lookup type_stubs
         nn.hooks nn.parameter
         serialization
         nn.deprecated_names nn.init nn.module nn.activation nn.container nn.conv nn.distance nn.dropout nn.embedding

@@ -8,7 +8,7 @@ Rules of this package:
 4. `KINDS` gives each class its number in trace files. Classes are only ever appended, and so are fields of a class
    (with defaults), because old traces stay readable.
 
-To add an event, write a class in one of the files, append it to `KINDS`, and say in `gviz.events.effects` what it
+To add an event, write a class in one of the files, append it to `KINDS`, and say in `gviz.events.event_effects` what it
 sets. Codec, checks, breakpoints, search lists, snapshots and live facts follow from its fields and its effects. Then
 add a case in `tests/replay.py`, its description (`gviz.explain.event_description`) and the code that emits it.
 ``tests/trace/test_vocabulary.py`` names what is missing.
@@ -24,7 +24,8 @@ adding to a leaf's ``.grad`` *across* passes (`GradAccumulated`).
 
 from __future__ import annotations
 
-from gviz.events.effects import (
+from gviz.events.event import COUNTS, Attr, Count, Edge, Event
+from gviz.events.event_effects import (
     DEFINITIONS,
     EFFECTS,
     LASTING,
@@ -41,7 +42,6 @@ from gviz.events.effects import (
     nodes_of,
     references,
 )
-from gviz.events.event import COUNTS, Attr, Count, Edge, Event
 from gviz.events.gradients import (
     BackwardFinished,
     BackwardStarted,

@@ -218,7 +218,7 @@ _CELLS: dict[e.Cell, Callable[[NodeCache, Any, Any], None]] = {
     "stack": NodeCache._add_stack,
     "source": NodeCache._add_source,
 }
-"""The cells that are kept, and the methods that take what an event leaves there (see `gviz.events.effects`)."""
+"""The cells that are kept, and the methods that take what an event leaves there (see `gviz.events.event_effects`)."""
 
 LEARNED_FROM = frozenset(e.changing(*_CELLS))
 

@@ -29,7 +29,7 @@ from gviz.engine.instrumentation import emit_returned
 from gviz.engine.layout import checked_format
 from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.modes import no_grad
-from gviz.engine.nn import _scopes as scopes
+from gviz.engine.nn import _module_calls as scopes
 from gviz.engine.nn import hooks as of_all
 from gviz.engine.nn.hooks import BackwardHooks, Hook, add_hook, register_on_result
 from gviz.engine.nn.hooks import register_module_forward_hook as register_module_forward_hook

@@ -57,7 +57,7 @@ LISTED: dict[str, tuple[e.Cell, ...]] = {
     "pass_started": ("pass",),
     "pass_finished": ("pass_end",),
 }
-"""The cells of each change list: it holds the events that set one of them (see `gviz.events.effects`)."""
+"""The cells of each change list: it holds the events that set one of them (see `gviz.events.event_effects`)."""
 
 LISTS = ("kind", "node", *LISTED, "edges_from", "edges_to")
 """The names of the change lists.
