@@ -1,7 +1,7 @@
 """Whatever an event class needs besides its declaration is there, or is named here as missing.
 
-A meaning that is written a second time does not follow the table of `gviz.events.event_effects`. So a program here adds event
-classes to the table, and everything that answers questions about state must know them without a line of its own.
+A meaning that is written a second time does not follow the table of `gviz.events.event_effects`. So a program here adds
+event classes to the table, and everything that answers questions about state must know them without a line of its own.
 """
 
 import ast
