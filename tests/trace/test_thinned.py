@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recording import events_of
 from test_kept_part import ENGINES, PROGRAMS, recorded, what_is_there
-from test_ring import PROGRAMS as RING_PROGRAMS
-from test_ring import adversaries, cuts, essence, logs_of, training
+from test_ring_buffer import PROGRAMS as RING_PROGRAMS
+from test_ring_buffer import adversaries, cuts, essence, logs_of, training
 
 import gviz
 import gviz.engine as torch
