@@ -189,7 +189,7 @@ def _becomes_the_leaf(survey: Survey, node: int, used: int, event: Event) -> boo
     Then the ``.grad`` is not a gradient but a sum of all of them, as in dual averaging.
     """
     writer = writer_of(event) if isinstance(event, StorageWritten | DataSet) else 0
-    if is_unseen(survey.timeline, node, writer) or survey.nodes[writer].op not in ("copy_", "copy"):
+    if is_unseen(survey.timeline, node, writer) or survey.nodes[writer].op != "copy":
         return False
     source = survey.timeline.nodes.inputs_by_node[writer][-1]
     made = [one for one in (source, *ancestors(survey.timeline, source)) if one in survey.nodes]
