@@ -436,3 +436,12 @@ def test_a_state_is_detached_in_the_loop_that_carries_it_and_not_in_the_model(en
     mended = one.finding.edit.applied(text)
     assert "        state = state.detach()\n        out, state = net" in mended
     assert checks.of_text(mended, engine).errors == []
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+def test_so_is_a_state_of_several_tensors(engine, checks):
+    text = CARRIED_THROUGH_A_MODEL.replace("GRUCell", "LSTMCell").replace("torch.zeros(4, 3)", "None")
+    text = text.replace("return self.head(state)", "return self.head(state[0])")
+    (one,) = [each for each in checks.of_text(text, engine).found if each.finding.kind == "carried-state"]
+    assert text.splitlines()[one.finding.at.line - 1].strip() == "out, state = net(torch.ones(4, 2), state)"
+    assert "state = tuple(h.detach() for h in state)" in one.finding.fix

@@ -143,10 +143,11 @@ def _where_carried(timeline: Timeline, used: NodeInfo, name: str) -> Frame | Non
     """Return the line that takes a carried result out of its variable: the line of the loop, not that of the model.
 
     ``out, state = model(x, state)`` carries `state`; in `forward` it is a parameter, which begins anew in each call.
+    The result may be a part of it: ``state[0]``.
     """
-    at = innermost(used)
+    at, variable = innermost(used), re.split(r"[.\[]", name)[0]
     for caller in own_frames(used.frames)[1:]:
-        if not has_parameter(timeline, at, name) or not _reads(timeline, caller, name):
+        if not has_parameter(timeline, at, variable) or not _reads(timeline, caller, variable):
             break
         at = caller
     return at
