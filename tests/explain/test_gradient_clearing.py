@@ -62,6 +62,10 @@ def test_a_mean_of_two_gradients_and_a_leaf_made_of_its_sum_are_meant(text, engi
         SHARPNESS.replace("AFTER", "pass"),
         SHARPNESS.replace("AFTER", "p.grad.mul_(0.9)"),
         SHARPNESS.replace("p.sub_(move)", "p.mul_(0.9)").replace("AFTER", "p.grad.mul_(0.5)"),
+        SHARPNESS.replace("p.sub_(move)", "p.sub_(0.5 * move)").replace("AFTER", "p.grad.mul_(0.5)"),
+        SHARPNESS.replace("p.sub_(move)", "p.sub_(0.5 * move)")
+        .replace("AFTER", "p.grad.mul_(0.5)")
+        .replace("opt = ", "nn.init.constant_(net.weight, 1000.0)\nnn.init.constant_(net.bias, 1000.0)\nopt = "),
         BY_HAND.replace("UPDATE", "w.copy_(w - 0.1 * w.grad)"),
         BY_HAND.replace("UPDATE", "w.data.copy_(w.data - 0.1 * w.grad.data)"),
     ],
