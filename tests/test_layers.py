@@ -137,7 +137,7 @@ INSIDE = {
         findings.intended_infinities findings.diverging_training findings.nan_origin
         findings.custom_backward_returns findings.checkpoint findings.other_errors findings.shape_and_dtype_mismatch
         findings.update_of_loop_variable findings.module_flag findings.backward_of_module
-        findings.state_of_one_step findings.constant_condition findings.recurrent_output
+        findings.position_of_samples findings.state_of_one_step findings.constant_condition findings.recurrent_output
         findings.dropped_result findings.no_gradient findings.copied_model findings.unregistered_layers
         findings.parameters_without_optimizer
         findings.adversarial_gradients findings.gradient_clearing findings.opposed_pass_gradients

@@ -73,6 +73,7 @@ from gviz.explain.findings import (
     overwritten_setting,
     padding_row,
     parameters_without_optimizer,
+    position_of_samples,
     prediction_range,
     recurrent_output,
     recurrent_state,
@@ -539,6 +540,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "a method `backward` of a module, which autograd never calls",
         find=backward_of_module.backwards_of_modules,
+    ),
+    Kind(
+        "position-of-samples",
+        "warning",
+        "a positional encoding along the batch, where the attention looks over the other dimension",
+        find=position_of_samples.positions_of_samples,
     ),
     Kind(
         "state-made-anew",
