@@ -95,3 +95,33 @@ def test_results_for_a_later_pass_are_not(last, engine, checks):
     outcome = checks.of_text(DELAYED.replace("LAST", last), engine)
     assert outcome.errors == []
     assert [str(one) for one in outcome.found if one.finding.kind == "graphs-kept"] == []
+
+
+KEPT_BY_A_METHOD = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Trainer:
+    def __init__(self):
+        self.net, self.errors = nn.Linear(3, 2), []
+    def step(self, x):
+        out = self.net(x)
+        per_row = out.abs().mean(1)
+        out.pow(2).mean().backward()
+        self.errors.append(per_row)
+trainer = Trainer()
+for i in range(12):
+    trainer.step(torch.randn(4, 3))
+print(torch.cat(trainer.errors).max())
+"""
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_line_of_a_method_that_keeps_rows_is_named_and_detaches_them(engine, checks):
+    (one,) = [each for each in checks.of_text(KEPT_BY_A_METHOD, engine).found if each.finding.kind == "graphs-kept"]
+    assert KEPT_BY_A_METHOD.splitlines()[one.finding.at.line - 1].strip() == "self.errors.append(per_row)"
+    mended = one.finding.edit.applied(KEPT_BY_A_METHOD)
+    assert "self.errors.append(per_row.detach())" in mended
+    after = checks.of_text(mended, engine)
+    assert "graphs-kept" not in {each.finding.kind for each in after.found}
+    assert after.errors == []

@@ -111,10 +111,16 @@ def _kept_finding(survey: Survey, roots: list[NodeRecord], alive: list[NodeRecor
             "since", f"the oldest is {label_at(timeline, first.node)}, of event {first.seq}", first.seq, first.node
         ),
     )
+    are_numbers = all(record.value is None or record.value.size == 1 for record in roots)
     fix = "keep the number, not the tensor: losses.append(loss.item()), total += loss.item(), or loss.detach()"
+    if not are_numbers:
+        fix = "keep the numbers without their graph: results.append(result.detach())"
     numbers = (Number("graphs alive", len(roots), last.seq), Number("nodes alive", len(alive), last.seq))
     kept = kept_by(
-        timeline, innermost(info), [info.name for info in map(timeline.info, (record.node for record in alive))]
+        timeline,
+        innermost(info),
+        [info.name for info in map(timeline.info, (record.node for record in alive))],
+        are_numbers=are_numbers,
     )
     if not any(state is not None and state.pass_nr for state in (*states, *used_later)):
         fix = f"with torch.no_grad(): around it, as no backward goes through it; or {fix}"
@@ -184,18 +190,21 @@ def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreat
 # What the text of the program says
 
 
-def kept_by(timeline: Timeline, at: Frame | None, names: Sequence[str]) -> tuple[Frame, Edit | None] | None:
+def kept_by(
+    timeline: Timeline, at: Frame | None, names: Sequence[str], *, are_numbers: bool = True
+) -> tuple[Frame, Edit | None] | None:
     """Return the line that keeps one of these tensors, ``history.append(loss)`` or ``total += loss``, and an edit.
 
-    The line is in the loop of the line that made them. The edit adds ``.item()``.
+    The line is in the loop of the line that made them, or else in its function, which a loop calls. The edit adds
+    ``.item()``, or ``.detach()`` to tensors of several numbers.
     """
     source = statement_at(timeline, at)
     if source is None:
         return None
     text, one = source
-    loops = [part for part in one.around if isinstance(part, ast.For | ast.While)]
-    for other in text.statements if loops else ():
-        if loops[-1] not in other.around:
+    within = [part for part in one.around if isinstance(part, ast.For | ast.While | ast.FunctionDef)]
+    for other in text.statements if within else ():
+        if within[-1] not in other.around:
             continue
         match other.node:
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append" | "add" | "extend"), args=[value])):
@@ -212,7 +221,8 @@ def kept_by(timeline: Timeline, at: Frame | None, names: Sequence[str]) -> tuple
         if is_kept or other.node is one.node:
             simple = isinstance(value, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
             old = text.segment(value)
-            edit = node_replaced(text, value, f"{old if simple else f'({old})'}.item()")
+            number = "item" if are_numbers else "detach"
+            edit = node_replaced(text, value, f"{old if simple else f'({old})'}.{number}()")
             return Frame(text.path, "", other.first, other.last, -1, -1), edit
     return None
 
