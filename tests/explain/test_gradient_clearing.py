@@ -49,6 +49,7 @@ def kinds(text, engine, checks):
         SHARPNESS.replace("AFTER", "p.grad /= 2"),
         BY_HAND.replace("UPDATE", "w.copy_(-w.grad / t**0.5)"),
         BY_HAND.replace("UPDATE", "w.data.copy_(-0.1 * w.grad)"),
+        BY_HAND.replace("UPDATE", "w.copy_(start - w.grad / t**0.5)").replace("for t", "start = w.detach() * 1\nfor t"),
     ],
 )
 def test_a_mean_of_two_gradients_and_a_leaf_made_of_its_sum_are_meant(text, engine, checks):

@@ -184,7 +184,7 @@ def _is_halved(timeline: Timeline, added: int, event: GradSet) -> bool:
 
 
 def _becomes_the_leaf(survey: Survey, node: int, used: int, event: Event) -> bool:
-    """Return whether a leaf's new numbers are computed from its ``.grad`` and not from its own since the last write.
+    """Return whether a leaf's new numbers are not computed from those that it has since the last write.
 
     Then the ``.grad`` is not a gradient but a sum of all of them, as in dual averaging.
     """
@@ -194,11 +194,7 @@ def _becomes_the_leaf(survey: Survey, node: int, used: int, event: Event) -> boo
     source = survey.timeline.nodes.inputs_by_node[writer][-1]
     made = [one for one in (source, *ancestors(survey.timeline, source)) if one in survey.nodes]
     reads = survey.timeline.nodes.inputs_by_node
-    gradients = survey.timeline.nodes.origins.gradient_of
-    places = survey.timeline.nodes.place_of
-    return any(gradients.item(places(one)) for one in made) and not any(
-        survey.nodes[one].seq > used and node in reads.get(one, ()) for one in made
-    )
+    return not any(survey.nodes[one].seq > used and node in reads.get(one, ()) for one in made)
 
 
 # Writes that use no gradient: of the numbers of another model, or of an average
