@@ -69,6 +69,7 @@ def test_a_mean_of_two_gradients_and_a_leaf_made_of_its_sum_are_meant(text, engi
         .replace("opt = ", "nn.init.constant_(net.weight, 1000.0)\nnn.init.constant_(net.bias, 1000.0)\nopt = "),
         BY_HAND.replace("UPDATE", "w.copy_(w - 0.1 * w.grad)"),
         BY_HAND.replace("UPDATE", "w.data.copy_(w.data - 0.1 * w.grad.data)"),
+        BY_HAND.replace("UPDATE", "same.copy_(same - 0.1 * w.grad)").replace("for t", "same = w.detach()\nfor t"),
     ],
 )
 def test_a_sum_that_a_step_uses_is_not_meant(text, engine, checks):

@@ -192,9 +192,11 @@ def _becomes_the_leaf(survey: Survey, node: int, used: int, event: Event) -> boo
     if is_unseen(survey.timeline, node, writer) or survey.nodes[writer].op != "copy":
         return False
     source = survey.timeline.nodes.inputs_by_node[writer][-1]
-    made = [one for one in (source, *ancestors(survey.timeline, source)) if one in survey.nodes]
-    reads = survey.timeline.nodes.inputs_by_node
-    return not any(survey.nodes[one].seq > used and node in reads.get(one, ()) for one in made)
+    made = [survey.nodes[one] for one in (source, *ancestors(survey.timeline, source)) if one in survey.nodes]
+    memory = {output.storage for output in survey.nodes[node].created.outputs}
+    read = (output.storage for one in made if one.seq > used
+            for one_source in survey.sources(one) for output in one_source.created.outputs)  # fmt: skip
+    return memory.isdisjoint(read)
 
 
 # Writes that use no gradient: of the numbers of another model, or of an average
