@@ -22,6 +22,10 @@ MODULE = """class Reverse(nn.Module):
         return x.view_as(x)
     def backward(self, grad):
         return -grad"""
+INHERITED = """class Reverse(nn.Identity):
+    @staticmethod
+    def backward(ctx, grad):
+        return -grad"""
 FUNCTION = """class Turn(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -45,7 +49,7 @@ def found(text, engine, checks):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("owner", [MODULE, MODULE.replace("(self, grad)", "(self, ctx, grad)")])
+@pytest.mark.parametrize("owner", [MODULE, MODULE.replace("(self, grad)", "(self, ctx, grad)"), INHERITED])
 def test_the_backward_of_a_module_is_named_with_its_class_and_line(owner, engine, checks):
     text = program(owner)
     (one,) = found(text, engine, checks)
@@ -63,6 +67,9 @@ def test_the_backward_of_a_module_is_named_with_its_class_and_line(owner, engine
         program(later="print(net[1].backward(torch.ones(3)))"),
         program(later="for layer in reversed(net):\n    if hasattr(layer, 'backward'):\n        layer.backward(loss)"),
         program(MODULE.replace("def backward(self, grad):\n        return -grad", "def backward(self):\n        pass")),
+        program()
+        .replace("    loss.backward()", "    net[1].run(loss)")
+        .replace("return -grad", "grad.backward()\n    def run(self, loss):\n        getattr(self, 'backward')(loss)"),
         program(MODULE.replace("forward(self, x):", "forward(self, x):  # none").replace("backward", "turned")),
     ],
 )

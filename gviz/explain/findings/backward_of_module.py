@@ -8,7 +8,7 @@ Example. A gradient reversal written so passes the gradient on as it is: the fea
 classifier instead of against it.
 
 Limits. A program that calls such methods itself, as a network by hand does, is left out: any call of ``x.backward(g)``
-with an argument that did not start a pass.
+with an argument that did not start a pass. So is a method that a trainer calls, in which a pass begins.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ def backwards_of_modules(survey: Survey) -> Iterator[Finding | None]:
     for kind, (seq, event) in first.items():
         yield None
         for text, owner in classes_named(timeline, kind):
-            methods = methods_of(owner)
-            method = methods.get("backward")
-            if method is None or "forward" not in methods or not _takes_gradient(method):
+            method = methods_of(owner).get("backward")
+            if method is None or len(method.args.posonlyargs + method.args.args) < _FEWEST_PARAMETERS:
                 continue
-            if _is_called(survey, text):
+            if _is_called(survey, text, method):
                 continue
             title = titled("autograd never calls {}.backward: it is a method of a module", shown(kind))
             called = f"{shown(event.name or kind)} was called, and its gradient is that of the operations in forward"
@@ -48,16 +47,18 @@ def backwards_of_modules(survey: Survey) -> Iterator[Finding | None]:
             yield Finding("module-backward", title, seq, 0, (Finding("used", called, seq),), fix, at)
 
 
-def _takes_gradient(method: ast.FunctionDef) -> bool:
-    """Return whether a method has `self` and at least one parameter more, as a rule for a gradient has."""
-    args = method.args
-    is_static = any(isinstance(one, ast.Name) and one.id == "staticmethod" for one in method.decorator_list)
-    return not is_static and len(args.posonlyargs) + len(args.args) > 1
+_FEWEST_PARAMETERS = 2
+"""`self` and a gradient: a rule has at least these."""
 
 
-def _is_called(survey: Survey, text: ProgramText) -> bool:
-    """Return whether a program calls a `backward` with an argument elsewhere than where a pass has begun."""
-    frames = (own_frame(survey.timeline.stack(event.stack)) for _, event in survey.passes)
-    passes = {at.line for at in frames if at is not None and at.path == text.path}
+def _is_called(survey: Survey, text: ProgramText, method: ast.FunctionDef) -> bool:
+    """Return whether a pass begins in the method, as a trainer calls it, or the program calls a `backward` with an
+    argument elsewhere than where a pass has begun.
+    """
+    stacks = [survey.timeline.stack(event.stack) for _, event in survey.passes]
+    lines = {at.line for frames in stacks for at in frames if at.path == text.path}
+    if any(method.lineno <= line <= (method.end_lineno or method.lineno) for line in lines):
+        return True
+    passes = {at.line for frames in stacks if (at := own_frame(frames)) is not None and at.path == text.path}
     calls = (part for one in text.statements for part in one.parts(ast.Call) if part.args)
     return any(called_name(call) == "backward" and call.lineno not in passes for call in calls)
