@@ -51,6 +51,23 @@ for step in range(4):
     h = F.scaled_dot_product_attention(h, h, h, attn_mask=mask)
     F.cross_entropy(head(h).transpose(1, 2), tokens[:, LABELS]).backward()
 """
+SCALED = """
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+scale = 2.0 ** 127
+for step in range(12):
+    opt.zero_grad()
+    loss = F.mse_loss(net(x), 10 * x[:, :1])
+    (loss * scale).backward()
+    grads = [p.grad for p in net.parameters()]
+    if CHECKED and not all(torch.isfinite(g).all() for g in grads):
+        scale /= 16
+        continue
+    for g in grads:
+        g.div_(scale)
+    STEP
+"""
+BY_HAND = "with torch.no_grad():\n        for p in net.parameters():\n            p -= 0.01 * p.grad"
 CASES = {
     "all pairs of two scores": ("broadcast", PAIRS.replace("OTHER", "net(-x).squeeze(1)"), "note"),
     "a column against data": ("broadcast", PAIRS.replace("OTHER", "x[:, 0]"), "warning"),
@@ -68,6 +85,16 @@ CASES = {
     "equal rewards at the end": ("masked", GROUP.replace("STEPS", "(0, 1, 2, 3)"), ""),
     "equal rewards mostly": ("masked", GROUP.replace("STEPS", "(0,)"), "note"),
     "equal rewards always": ("masked", GROUP.replace("STEPS", "()"), "warning"),
+    "a scaled loss that overflows, and its pass is dropped": (
+        "nan-born", SCALED.replace("CHECKED", "True").replace("STEP", "opt.step()"), ""),
+    "gradients that overflow in a pass that is dropped": (
+        "nan-born-backward", SCALED.replace("CHECKED", "True").replace("STEP", "opt.step()"), ""),
+    "gradients that overflow, without an optimizer": (
+        "nan-born-backward", SCALED.replace("CHECKED", "True").replace("STEP", BY_HAND), ""),
+    "gradients that overflow and are used": (
+        "nan-born-backward", SCALED.replace("CHECKED", "False").replace("STEP", "opt.step()"), "error"),
+    "gradients that overflow and are used without an optimizer": (
+        "nan-born-backward", SCALED.replace("CHECKED", "False").replace("STEP", BY_HAND), "error"),
 }  # fmt: skip
 
 
