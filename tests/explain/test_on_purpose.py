@@ -68,6 +68,14 @@ for step in range(12):
     STEP
 """
 BY_HAND = "with torch.no_grad():\n        for p in net.parameters():\n            p -= 0.01 * p.grad"
+GATES = """
+s = nn.Parameter(torch.tensor([-1.0, -0.5, 0.5, 1.0]))
+for step in range(4):
+    s.grad = None
+    (F.linear(x, torch.tanh(SLOPE)) - x[:, 0]).pow(2).mean().backward()
+    with torch.no_grad():
+        s *= GROWTH
+"""
 CASES = {
     "all pairs of two scores": ("broadcast", PAIRS.replace("OTHER", "net(-x).squeeze(1)"), "note"),
     "a column against data": ("broadcast", PAIRS.replace("OTHER", "x[:, 0]"), "warning"),
@@ -95,6 +103,16 @@ CASES = {
         "nan-born-backward", SCALED.replace("CHECKED", "False").replace("STEP", "opt.step()"), "error"),
     "gradients that overflow and are used without an optimizer": (
         "nan-born-backward", SCALED.replace("CHECKED", "False").replace("STEP", BY_HAND), "error"),
+    "gates that become hard": (
+        "saturated", GATES.replace("SLOPE", "4.0 ** step * s").replace("GROWTH", "1.0"), ""),
+    "a temperature that falls": (
+        "saturated", GATES.replace("SLOPE", "s / 0.25 ** step + 0.1").replace("GROWTH", "1.0"), ""),
+    "gates that are hard from early on": (
+        "saturated", GATES.replace("SLOPE", "9.0 ** step * s").replace("GROWTH", "1.0"), "note"),
+    "weights that grow": (
+        "saturated", GATES.replace("SLOPE", "1.0 * s").replace("GROWTH", "4.0"), "warning"),
+    "weights that grow faster than the slope": (
+        "saturated", GATES.replace("SLOPE", "1.5 ** step * s").replace("GROWTH", "4.0"), "warning"),
 }  # fmt: skip
 
 
