@@ -76,6 +76,17 @@ for step in range(4):
     with torch.no_grad():
         s *= GROWTH
 """
+RUNNING = """
+from torch.utils.checkpoint import checkpoint
+block = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 4))
+head = nn.Linear(4, 1)
+opt = torch.optim.SGD([*block.parameters(), *head.parameters()], lr=0.1)
+for step in range(3):
+    h = checkpoint(BLOCK, x, use_reentrant=False, preserve_rng_state=KEPT)
+    opt.zero_grad()
+    (head(h) - x[:, :1]).pow(2).mean().backward()
+    opt.step()
+"""
 CASES = {
     "all pairs of two scores": ("broadcast", PAIRS.replace("OTHER", "net(-x).squeeze(1)"), "note"),
     "a column against data": ("broadcast", PAIRS.replace("OTHER", "x[:, 0]"), "warning"),
@@ -103,6 +114,14 @@ CASES = {
         "nan-born-backward", SCALED.replace("CHECKED", "False").replace("STEP", "opt.step()"), "error"),
     "gradients that overflow and are used without an optimizer": (
         "nan-born-backward", SCALED.replace("CHECKED", "False").replace("STEP", BY_HAND), "error"),
+    "running statistics in a checkpoint": (
+        "other-recomputation", RUNNING.replace("BLOCK", "block").replace("KEPT", "True"), ""),
+    "running statistics and dropout that is drawn again": (
+        "other-recomputation", RUNNING.replace("BLOCK", "block").replace("KEPT", "False"), "warning"),
+    "noise that is drawn again": (
+        "other-recomputation",
+        RUNNING.replace("BLOCK", "lambda x: block(x * (0.1 * torch.randn(16, 4)))").replace("KEPT", "False"),
+        "warning"),
     "gates that become hard": (
         "saturated", GATES.replace("SLOPE", "4.0 ** step * s").replace("GROWTH", "1.0"), ""),
     "a temperature that falls": (
