@@ -101,6 +101,16 @@ CASES = {
         "inverted-mask", TOKENS.replace("INPUT", "1:").replace("LABELS", ":-1"), ""),
     "a mask of the wrong triangle": (
         "inverted-mask", TOKENS.replace("INPUT", ":-1").replace("LABELS", "1:"), "warning"),
+    "labels that are no tokens of the input": (
+        "inverted-mask",
+        TOKENS.replace("INPUT", ":-1").replace("tokens[:, LABELS]", "tokens[:, :-1].flip(1).cumsum(1).flip(1) % 7"),
+        "note"),
+    "numbers to predict, and a mask of the wrong triangle": (
+        "inverted-mask",
+        TOKENS.replace("INPUT", ":-1")
+        .replace("F.cross_entropy(head(h).transpose(1, 2), tokens[:, LABELS])",
+                 "F.mse_loss(head(h)[..., 0], tokens[:, 1:].float())"),
+        "warning"),
     "equal rewards at the end": ("masked", GROUP.replace("STEPS", "(0, 1, 2, 3)"), ""),
     "equal rewards mostly": ("masked", GROUP.replace("STEPS", "(0,)"), "note"),
     "equal rewards always": ("masked", GROUP.replace("STEPS", "()"), "warning"),
