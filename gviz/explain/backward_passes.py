@@ -297,8 +297,12 @@ def _is_scalar(info: NodeInfo) -> bool:
 def loss_scale(timeline: Timeline, pass_nr: int) -> float:
     """Return the factor by which a loss was multiplied before a pass, as by a ``GradScaler``; 1 without one."""
     start = pass_started(timeline, pass_nr)
-    node = start.roots[0][0] if start is not None and len(start.roots) == 1 else 0
-    info = timeline.info(node) if node in timeline.nodes else None
+    return factor_of_loss(timeline, start.roots[0][0]) if start is not None and len(start.roots) == 1 else 1.0
+
+
+def factor_of_loss(timeline: Timeline, root: int) -> float:
+    """Return the large untracked number by which a root is a multiple of a loss; 1 without one."""
+    info = timeline.info(root) if root in timeline.nodes else None
     if info is None or info.op.base_name != "mul":
         return 1.0
     factors = [timeline.info(source) for source, _ in info.created.inputs if source]

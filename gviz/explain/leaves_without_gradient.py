@@ -16,9 +16,10 @@ from gviz.events import (
 )
 from gviz.explain.finding import Finding
 from gviz.explain.grad_history import is_zero
+from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.parameter_updates import idle_parameters, nodes_with_numbers, steps_by
 from gviz.explain.program_text import line_text
-from gviz.explain.recording_survey import Survey
+from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.explain.why import why
 
@@ -77,7 +78,10 @@ def leaf_findings(survey: Survey) -> Iterator[Finding | None]:
         finding = why(timeline, timeline.at(last[node][0]), node, "grad")
         is_of_several = (finding.text, finding.event) in seen  # it is the same for each of them
         seen.add((finding.text, finding.event))
-        if finding.kind == "masked" and (share := _share_of_data(survey, finding, node)):
+        is_on_purpose = (finding.kind == "masked" and _is_zero_by_data(survey, finding)) or (
+            finding.kind == "saturated" and _is_annealed(survey, finding)
+        )
+        if is_on_purpose and (share := _share_of_passes(survey, node)):
             if share > 0.5:
                 continue
             finding = replace(finding, suspected=True)
@@ -85,16 +89,70 @@ def leaf_findings(survey: Survey) -> Iterator[Finding | None]:
             yield finding
 
 
-def _share_of_data(survey: Survey, finding: Finding, node: int) -> float:
-    """Return in which part of the passes a gradient was not zero that data make zero, such as equal rewards of a group.
-
-    It is 0 if another cause makes it zero, or if it was zero from the first pass on.
-    """
-    factor = survey.nodes.get(finding.node)
-    if factor is None or factor.created.requires_grad or factor.created.kind != "op":
-        return 0.0
+def _share_of_passes(survey: Survey, node: int) -> float:
+    """Return in which part of the passes a gradient was not zero; 0 if it was zero from the first pass on."""
     parts = [event.part for _, event in survey.accumulated if event.node == node]
     return 0.0 if is_zero(parts[0]) else sum(not is_zero(part) for part in parts) / len(parts)
+
+
+def _is_zero_by_data(survey: Survey, finding: Finding) -> bool:
+    """Return whether data make a gradient zero, such as equal rewards of a group."""
+    factor = survey.nodes.get(finding.node)
+    return factor is not None and factor.created.kind == "op" and not factor.created.requires_grad
+
+
+def _is_annealed(survey: Survey, finding: Finding) -> bool:
+    """Return whether a function is flat because a factor of its input has grown from iteration to iteration.
+
+    In ``sigmoid(beta * s)`` with a beta that grows, the gates become hard on purpose. The factor is an untracked number
+    that has grown at least twofold, and more than the rest of the input: weights or data that grew make it flat by
+    themselves. A division by a temperature that falls is the same.
+    """
+    record = survey.nodes.get(finding.node)
+    product = _scaled_input(survey, record) if record is not None else None
+    if product is None:
+        return False
+    alike = (one for one in survey.ops(product.op) if one.created.stack == product.created.stack)
+    first, last = (_factor_and_size(survey, one) for one in (next(alike), product))
+    if first is None or last is None or not first[0] or not first[1]:
+        return False
+    growth, growth_of_rest = abs(last[0] / first[0]), last[1] / first[1]
+    return growth >= _GROWN and growth > growth_of_rest
+
+
+_GROWN = 2.0
+"""A factor that has grown less than this is not annealed."""
+
+
+def _scaled_input(survey: Survey, record: NodeRecord) -> NodeRecord | None:
+    """Return the multiple, by an untracked number, that goes into a function, before a shift or in another shape."""
+    for _ in range(_MOST_STEPS):
+        tracked = [one for one in survey.sources(record) if one.created.requires_grad]
+        if len(tracked) != 1:
+            return None
+        record = tracked[0]
+        if record.op in ("mul", "div") and _factor_and_size(survey, record) is not None:
+            return record
+        if record.op not in SAME_NUMBERS | {"add", "sub", "neg"}:
+            return None
+    return None
+
+
+_MOST_STEPS = 4
+"""The most operations between a function and the multiple that goes into it."""
+
+
+def _factor_and_size(survey: Survey, product: NodeRecord) -> tuple[float, float] | None:
+    """Return the untracked number that scales a tracked tensor, and the size (RMS) of that tensor; else None."""
+    sources = [*survey.sources(product)]
+    if len(sources) != 2 or sources[0].created.requires_grad == sources[1].created.requires_grad:
+        return None
+    scaled, scale = sources if sources[0].created.requires_grad else reversed(sources)
+    if scale.number is None or (product.op == "div" and (not scale.number or scale is sources[0])):
+        return None
+    value = survey.timeline.memory_value(scaled.node, 0, product.seq)
+    stats = value.statistics() if value is not None else None
+    return (1 / scale.number if product.op == "div" else scale.number, stats.rms) if stats is not None else None
 
 
 def _is_offset(survey: Survey, node: int, last: dict[int, tuple[int, GradAccumulated]]) -> bool:

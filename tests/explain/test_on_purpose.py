@@ -51,6 +51,42 @@ for step in range(4):
     h = F.scaled_dot_product_attention(h, h, h, attn_mask=mask)
     F.cross_entropy(head(h).transpose(1, 2), tokens[:, LABELS]).backward()
 """
+SCALED = """
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+scale = 2.0 ** 127
+for step in range(12):
+    opt.zero_grad()
+    loss = F.mse_loss(net(x), 10 * x[:, :1])
+    (loss * scale).backward()
+    grads = [p.grad for p in net.parameters()]
+    if CHECKED and not all(torch.isfinite(g).all() for g in grads):
+        scale /= 16
+        continue
+    for g in grads:
+        g.div_(scale)
+    STEP
+"""
+BY_HAND = "with torch.no_grad():\n        for p in net.parameters():\n            p -= 0.01 * p.grad"
+GATES = """
+s = nn.Parameter(torch.tensor([-1.0, -0.5, 0.5, 1.0]))
+for step in range(4):
+    s.grad = None
+    (F.linear(x, torch.tanh(SLOPE)) - x[:, 0]).pow(2).mean().backward()
+    with torch.no_grad():
+        s *= GROWTH
+"""
+RUNNING = """
+from torch.utils.checkpoint import checkpoint
+block = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 4))
+head = nn.Linear(4, 1)
+opt = torch.optim.SGD([*block.parameters(), *head.parameters()], lr=0.1)
+for step in range(3):
+    h = checkpoint(BLOCK, x, use_reentrant=False, preserve_rng_state=KEPT)
+    opt.zero_grad()
+    (head(h) - x[:, :1]).pow(2).mean().backward()
+    opt.step()
+"""
 CASES = {
     "all pairs of two scores": ("broadcast", PAIRS.replace("OTHER", "net(-x).squeeze(1)"), "note"),
     "a column against data": ("broadcast", PAIRS.replace("OTHER", "x[:, 0]"), "warning"),
@@ -65,9 +101,47 @@ CASES = {
         "inverted-mask", TOKENS.replace("INPUT", "1:").replace("LABELS", ":-1"), ""),
     "a mask of the wrong triangle": (
         "inverted-mask", TOKENS.replace("INPUT", ":-1").replace("LABELS", "1:"), "warning"),
+    "labels that are no tokens of the input": (
+        "inverted-mask",
+        TOKENS.replace("INPUT", ":-1").replace("tokens[:, LABELS]", "tokens[:, :-1].flip(1).cumsum(1).flip(1) % 7"),
+        "note"),
+    "numbers to predict, and a mask of the wrong triangle": (
+        "inverted-mask",
+        TOKENS.replace("INPUT", ":-1")
+        .replace("F.cross_entropy(head(h).transpose(1, 2), tokens[:, LABELS])",
+                 "F.mse_loss(head(h)[..., 0], tokens[:, 1:].float())"),
+        "warning"),
     "equal rewards at the end": ("masked", GROUP.replace("STEPS", "(0, 1, 2, 3)"), ""),
     "equal rewards mostly": ("masked", GROUP.replace("STEPS", "(0,)"), "note"),
     "equal rewards always": ("masked", GROUP.replace("STEPS", "()"), "warning"),
+    "a scaled loss that overflows, and its pass is dropped": (
+        "nan-born", SCALED.replace("CHECKED", "True").replace("STEP", "opt.step()"), ""),
+    "gradients that overflow in a pass that is dropped": (
+        "nan-born-backward", SCALED.replace("CHECKED", "True").replace("STEP", "opt.step()"), ""),
+    "gradients that overflow, without an optimizer": (
+        "nan-born-backward", SCALED.replace("CHECKED", "True").replace("STEP", BY_HAND), ""),
+    "gradients that overflow and are used": (
+        "nan-born-backward", SCALED.replace("CHECKED", "False").replace("STEP", "opt.step()"), "error"),
+    "gradients that overflow and are used without an optimizer": (
+        "nan-born-backward", SCALED.replace("CHECKED", "False").replace("STEP", BY_HAND), "error"),
+    "running statistics in a checkpoint": (
+        "other-recomputation", RUNNING.replace("BLOCK", "block").replace("KEPT", "True"), ""),
+    "running statistics and dropout that is drawn again": (
+        "other-recomputation", RUNNING.replace("BLOCK", "block").replace("KEPT", "False"), "warning"),
+    "noise that is drawn again": (
+        "other-recomputation",
+        RUNNING.replace("BLOCK", "lambda x: block(x * (0.1 * torch.randn(16, 4)))").replace("KEPT", "False"),
+        "warning"),
+    "gates that become hard": (
+        "saturated", GATES.replace("SLOPE", "4.0 ** step * s").replace("GROWTH", "1.0"), ""),
+    "a temperature that falls": (
+        "saturated", GATES.replace("SLOPE", "s / 0.25 ** step + 0.1").replace("GROWTH", "1.0"), ""),
+    "gates that are hard from early on": (
+        "saturated", GATES.replace("SLOPE", "9.0 ** step * s").replace("GROWTH", "1.0"), "note"),
+    "weights that grow": (
+        "saturated", GATES.replace("SLOPE", "1.0 * s").replace("GROWTH", "4.0"), "warning"),
+    "weights that grow faster than the slope": (
+        "saturated", GATES.replace("SLOPE", "1.5 ** step * s").replace("GROWTH", "4.0"), "warning"),
 }  # fmt: skip
 
 

@@ -30,6 +30,12 @@ FILLED = {
         "moved = torch.empty_like(x)\nmoved[:2] = x[:2]\nmoved[2:] = x[2:]\nx = moved",
         "m.grad = p.grad\nopt.step()",
     ),
+    "a draw": ("x = torch.empty_like(x).exponential_()", "m.grad = p.grad\nopt.step()"),
+    "a draw over a part": (
+        "moved = torch.empty(4, 3)\nmoved[:, :1].fill_(1)\nmoved[:, 1:].uniform_()\nx = moved",
+        "m.grad = p.grad\nopt.step()",
+    ),
+    "a distribution": ("x = torch.distributions.Exponential(2.5).sample((4, 3))", "m.grad = p.grad\nopt.step()"),
     "a result": (
         "z = net(x)\nmoved = torch.empty_like(z, requires_grad=False)\nwith torch.no_grad():\n    moved.copy_(z)\n"
         "x = torch.cat([moved, x[:, :1]], 1)",
@@ -39,6 +45,10 @@ FILLED = {
 READ = {
     "a gradient that a step uses": ("", "m.grad = torch.empty_like(m)\nopt.step()\nm.grad.copy_(p.grad)"),
     "a gradient that is added to": ("", "m.grad = torch.empty_like(m)\nm.grad.add_(p.grad)\nopt.step()"),
+    "a draw that is added to": (
+        "x = torch.empty_like(x).exponential_() + torch.empty_like(x)",
+        "m.grad = p.grad\nopt.step()",
+    ),
     "a batch that is added to": (
         "moved = torch.empty_like(x)\nmoved.add_(x)\nx = moved",
         "m.grad = p.grad\nopt.step()",

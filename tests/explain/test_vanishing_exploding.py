@@ -259,3 +259,59 @@ def test_layers_that_are_too_large_explode_with_their_values(engine, checks):
     text += "with torch.no_grad():\n    for p in net.parameters():\n        p.mul_(30)\n"
     text += "net(torch.randn(8, 16)).mean().backward()\n"
     assert "exploding" in {one.finding.kind for one in checks.of_text(text, engine).found}
+
+
+SMALL_UNIT = """import torch
+from torch import nn
+torch.manual_seed(0)
+x = torch.randn(40, 3)
+y = 3e-10 * torch.tanh(x @ torch.tensor([[1.0], [2.0], [-1.0]]))
+net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+nn.init.zeros_(net[0].bias)
+opt = OPTIMIZER
+for i in range(12):
+    opt.zero_grad()
+    nn.functional.mse_loss(3e-10 * net(x), y).backward()
+    opt.step()
+"""
+LIKELIHOOD = """import torch
+x = 1.5 + torch.linspace(-2, 2, 60, dtype=torch.float64)
+mu = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
+for i in range(8):
+    like = torch.exp(-0.5 * (x - mu) ** 2).prod() / (2 * torch.pi) ** 30
+    like.backward()
+    with torch.no_grad():
+        mu += RATE * mu.grad
+    mu.grad = None
+"""
+
+
+@on_both_engines
+@pytest.mark.parametrize(
+    "text",
+    [
+        SMALL_UNIT.replace("OPTIMIZER", "torch.optim.Adam(net.parameters(), lr=1e-2, eps=1e-30)"),
+        SMALL_UNIT.replace("OPTIMIZER", "torch.optim.SGD(net.parameters(), lr=1e18)"),
+        LIKELIHOOD.replace("RATE", "0.3 / 60 / like.item()"),
+    ],
+)
+def test_a_gradient_that_is_small_for_its_unit_has_not_vanished_if_it_trains(text, engine, checks):
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    assert {one.finding.kind for one in outcome.found}.isdisjoint({"exploding", "vanishing", "unchanged"})
+
+
+@on_both_engines
+@pytest.mark.parametrize(
+    "text",
+    [
+        SMALL_UNIT.replace("OPTIMIZER", "torch.optim.Adam(net.parameters(), lr=1e-2)"),
+        SMALL_UNIT.replace("OPTIMIZER", "torch.optim.AdamW(net.parameters(), lr=1e-2, weight_decay=0.1)"),
+        SMALL_UNIT.replace("OPTIMIZER", "torch.optim.SGD(net.parameters(), lr=1e-2)"),
+        LIKELIHOOD.replace("RATE", "0.3"),
+    ],
+)
+def test_a_gradient_that_is_small_for_its_unit_has_vanished_if_it_does_not_train(text, engine, checks):
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    assert {one.level for one in outcome.found if one.finding.kind == "vanishing"} == {"warning"}

@@ -68,13 +68,36 @@ def other_recomputation(survey: Survey) -> Iterator[Finding | None]:
             continue
         of_line = (one for one in runs if one.created.kind == "op" and _line(survey, one) == _line(survey, record))
         first = next((one for one in runs if is_inside(one)), None) or next(of_line, None)
-        if first is not None:
+        # a reentrant checkpoint tracks nothing in the forward, and one without it ends early in backward
+        if first is not None and any(_is_for_gradients(survey, run) for run in (first, record)):
             seen.add(record.created.stack)
             yield _finding(survey, first, record)
 
 
 _STRETCH = 1000
 """Nodes that are examined at a time."""
+
+
+def _is_for_gradients(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a tracked result depends on an operation.
+
+    None does on what a batch normalization computes for its running statistics, which both runs update. What an
+    operation writes to another tensor counts, and so does a draw in place.
+    """
+    if record.created.requires_grad or survey.timeline.info(record.node).op.name.endswith("_"):
+        return True
+    waiting, seen = [record.node], {record.node}
+    while waiting:
+        node = waiting.pop()
+        for user in survey.timeline.nodes.users(node):
+            info = survey.timeline.info(user)
+            writes_elsewhere = info.op.name.endswith("_") and info.created.inputs[0][0] != node
+            if info.created.requires_grad or writes_elsewhere:
+                return True
+            if user not in seen:
+                seen.add(user)
+                waiting.append(user)
+    return False
 
 
 def _line(survey: Survey, record: NodeRecord) -> Frame | None:

@@ -68,7 +68,7 @@ def _is_overwritten_grad(timeline: Timeline, stopped: Finding) -> bool:
             continue
         used = (user for node in read for user in timeline.nodes.users(node) if timeline.nodes.born(user) < seq)
         is_filled = isinstance(later, GradSet) and not bad_text(later.value)
-        return is_filled and all(timeline.info(user).op.base_name in _FILLING for user in used)
+        return is_filled and all(_fills(timeline, user) for user in used)
     return False
 
 
@@ -82,10 +82,9 @@ def _is_filled_later(survey: Survey, node: int) -> bool:
             waiting, seen = [node], {node}
             while waiting:
                 for user in timeline.nodes.users(waiting.pop()):
-                    name = timeline.info(user).op.base_name
-                    if user in seen or timeline.nodes.born(user) > seq or name in _FILLING:
+                    if user in seen or timeline.nodes.born(user) > seq or _fills(timeline, user):
                         continue
-                    if name not in SAME_NUMBERS:
+                    if timeline.info(user).op.base_name not in SAME_NUMBERS:
                         return False
                     seen.add(user)
                     waiting.append(user)
@@ -93,9 +92,14 @@ def _is_filled_later(survey: Survey, node: int) -> bool:
     return False
 
 
-_FILLING = {"copy_", "copy", "fill_", "zero_", "setitem", "index_put_", "normal_", "uniform_", "exponential_"}
-_FILLING |= {"bernoulli_", "cauchy_", "geometric_", "log_normal_", "random_"}
-"""Operations that write to memory without reading it."""
+_FILLING = {"copy", "fill", "zero", "setitem", "index_put", "normal", "uniform", "exponential"}
+_FILLING |= {"bernoulli", "cauchy", "geometric", "log_normal", "random"}
+"""Operations that write to memory without reading it, without the underscore at their end."""
+
+
+def _fills(timeline: Timeline, node: int) -> bool:
+    """Return whether an operation writes to memory without reading it."""
+    return timeline.info(node).op.base_name.rstrip("_") in _FILLING
 
 
 def _is_used_in_training(timeline: Timeline, node: int) -> bool:

@@ -31,7 +31,7 @@ import numpy as np
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.findings.inverted_loss_mask import keeps_ignored
-from gviz.explain.findings.shifted_labels import predicts_earlier_tokens
+from gviz.explain.findings.shifted_labels import shifts_of_labels
 from gviz.explain.operation_sets import DROPOUTS, SAME_NUMBERS
 from gviz.explain.program_text import line_text
 from gviz.explain.recording_survey import NodeRecord, Survey
@@ -63,7 +63,8 @@ def inverted_masks(survey: Survey) -> Iterator[Finding | None]:
     """Yield the lines that apply a causal mask of the wrong triangle, or a padding mask that shows the padding.
 
     A program with masks for both directions attends to the future on purpose, and so does one that predicts earlier
-    tokens from later ones. Masks of a loss are `keeps_ignored`.
+    tokens from later ones. One whose labels are no tokens of its input may do so: the carry of an addition comes from
+    the right. Masks of a loss are `keeps_ignored`.
     """
     yield from keeps_ignored(survey)
     lines: dict[int, list[_Use]] = {}
@@ -84,7 +85,10 @@ def inverted_masks(survey: Survey) -> Iterator[Finding | None]:
         yield None
         diagonal, side = triangles.get(stack, (0, ""))
         if side == "earlier" and not is_causal_somewhere and _dimension(survey, uses[0]) in (_KEYS, _QUERIES):
-            yield _causal_finding(survey, uses[0], diagonal) if not predicts_earlier_tokens(survey) else None
+            shifts = shifts_of_labels(survey)
+            if min(shifts or {0}) >= 0:
+                is_other_task = shifts is not None and max(shifts or {0}) <= 0
+                yield replace(_causal_finding(survey, uses[0], diagonal), suspected=is_other_task)
         elif not side and (padding := _shown_padding(survey, uses, batches)) is not None:
             yield _padding_finding(survey, uses[0], padding)
 

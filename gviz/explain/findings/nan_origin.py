@@ -35,7 +35,7 @@ from gviz.events import (
     StorageWritten,
     grad_left,
 )
-from gviz.explain.backward_passes import growing_losses, loss_scale, pass_started, row_text
+from gviz.explain.backward_passes import factor_of_loss, growing_losses, loss_scale, pass_started, row_text
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.findings.budget_alarms import command_before
@@ -175,6 +175,8 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
             yield from _further_sources(survey, skipped, finding)
     elif seq:
         stopped = _trace_back(timeline, _place_of(timeline, seq))
+        if stopped.node and _overflows_by_scale(timeline, stopped.node):
+            return
         if skipped and (stopped.kind == "nan-born-backward" or not stopped.text.startswith(_FIRST_NAN)):
             return
         is_meant = is_a_mask(timeline, stopped.node) or is_looked_for(timeline, stopped.node)
@@ -234,16 +236,26 @@ def _consequence(survey: Survey, born: int) -> str:
 
 
 def _skipped_passes(survey: Survey) -> frozenset[int]:
-    """Return the passes whose bad numbers were discarded: no step has used them, and other steps were taken."""
+    """Return the passes whose bad numbers were discarded: no step has used them, and other steps were taken.
+
+    A step is one of an optimizer, or a write of the program to the parameter.
+    """
     steps = list(survey.select(OptimizerStepped))
     stepped = {node for _, step in steps for node in step.parameters}
     skipped: set[int] = set()
     for seq, event in survey.accumulated:
         if bad_text(event.part):
-            if event.node not in stepped or _is_used(survey, steps, event.node, seq):
+            is_trained = event.node in stepped or _is_changed_later(survey, event.node, seq)
+            if not is_trained or _is_used(survey, steps, event.node, seq):
                 return frozenset(skipped - {event.pass_nr})  # explain this pass, and no later one
             skipped.add(event.pass_nr)
     return frozenset(skipped)
+
+
+def _is_changed_later(survey: Survey, node: int, seq: int) -> bool:
+    """Return whether a leaf without an optimizer has other, good numbers at the end than at an event."""
+    end = survey.timeline.memory_value(node, 0, survey.end)
+    return not bad_text(end) and end != survey.timeline.memory_value(node, 0, seq)
 
 
 def _is_used(survey: Survey, steps: list[tuple[int, OptimizerStepped]], node: int, seq: int) -> bool:
@@ -252,15 +264,16 @@ def _is_used(survey: Survey, steps: list[tuple[int, OptimizerStepped]], node: in
     If the parameter itself is already bad, no step can be seen to change it; then earlier ones have.
     """
     timeline = survey.timeline
-    if bad_text(timeline.memory_value(node, 0, seq)):
+    value = timeline.memory_value(node, 0, seq)
+    if bad_text(value):
         return True
     later = (n for n in timeline.events_of(node) if n > seq)
     changes = ((n, change) for n in later if isinstance(change := timeline.event(n), GradSet))
     cleared = next((n for n, change in changes if change.how in CLEARED), len(timeline) + 1)
     at = [n for n, step in steps if seq < n < cleared and node in step.parameters]
-    return any(
-        timeline.memory_value(node, 0, n) != timeline.memory_value(node, 0, seq) for n in at
-    )  # a fused step may skip by itself
+    if node not in survey.optimized:
+        at = [min(cleared, len(timeline))]
+    return any(timeline.memory_value(node, 0, n) != value for n in at)  # a fused step may skip by itself
 
 
 def _reached(survey: Survey, skipped: frozenset[int]) -> Iterator[Place]:
@@ -277,9 +290,19 @@ def _reached(survey: Survey, skipped: frozenset[int]) -> Iterator[Place]:
                     yield "grad", node, seq
             case BackwardStarted():
                 roots = (node for node, nr in event.roots if node in survey.timeline.nodes)
-                yield from (
-                    ("value", node, seq) for node in roots if bad_text(survey.timeline.memory_value(node, 0, seq))
-                )
+                bad = (node for node in roots if bad_text(survey.timeline.memory_value(node, 0, seq)))
+                yield from (("value", node, seq) for node in bad if not _overflows_by_scale(survey.timeline, node))
+
+
+def _overflows_by_scale(timeline: Timeline, root: int) -> bool:
+    """Return whether a loss is finite and overflows only as it is multiplied by the loss scale before a pass.
+
+    The pass does not use the product: its gradients may all be finite, and else they are found themselves.
+    """
+    if factor_of_loss(timeline, root) == 1:
+        return False
+    losses = [timeline.info(source) for source, _ in timeline.info(root).created.inputs if source]
+    return not any(bad_text(one.created.first_value) for one in losses if one.created.requires_grad)
 
 
 def _place_of(timeline: Timeline, seq: int) -> Place:

@@ -118,9 +118,18 @@ def token_pairs(survey: Survey, losses: Sequence[NodeRecord], origins: Origins) 
 
 def predicts_earlier_tokens(survey: Survey) -> bool:
     """Return whether labels are tokens before those that the model gets, as for a language model from right to left."""
+    return min(shifts_of_labels(survey) or {0}) < 0
+
+
+def shifts_of_labels(survey: Survey) -> set[int] | None:
+    """Return how many places after the tokens that the model gets its labels are, if they are tokens of the input.
+
+    None if no loss compares classes, or if the model gets no tokens.
+    """
+    losses = losses_of_tokens(survey)
     origins = Origins(survey)
-    pairs = (pair for losses in losses_of_tokens(survey) for pair in token_pairs(survey, losses, origins))
-    return any(pair is not None and pair.shift < 0 for pair in pairs)
+    pairs = (pair for records in losses for pair in token_pairs(survey, records, origins))
+    return {pair.shift for pair in pairs if pair is not None} if losses else None
 
 
 def shifted_twice(survey: Survey) -> Iterator[Finding | None]:

@@ -6,7 +6,8 @@ than eight orders of magnitude is reported, with the operations of the strongest
 
 Limits. Factors inside the loss itself do not count: they shrink and grow as the loss does. A gradient that cancels in
 the last sum (the bias before a normalization) is small for another reason and is left out. So is that of a leaf in
-units of its own, such as a capacitance of 3e-9 farad: its gradient is large because its numbers are small.
+units of its own, such as a capacitance of 3e-9 farad: its gradient is large because its numbers are small. Where the
+factors of a path only change the unit, a large gradient does not count either, nor a small one that trains its leaf.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from math import prod
 
-from gviz.events import HookRan
+from gviz.events import BackwardStarted, HookRan, OptimizerStepped
 from gviz.explain.display_names import label, label_at, op_title, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.grad_sum_over_passes import grad_sum
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import OF_LOSSES, SOFTMAXES, SQUASHING
+from gviz.explain.parameter_updates import options_of
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost
 from gviz.trace.graph_state import NodeInfo
@@ -187,6 +189,9 @@ def vanishing(timeline: Timeline, path: list[Waypoint]) -> Finding | None:
     if lost[-1].size < VANISHED * lost[0].size and lost[-1].size < DIED * least:
         if _in_its_unit(timeline, lost[-1]) >= VANISHED * lost[0].size:
             return None
+        is_of_units = lost[-1].size * _change_of_units(timeline, lost) >= VANISHED * lost[0].size
+        if is_of_units and _is_trained(timeline, lost[-1].node):
+            return None
         return _finding(timeline, lost, "vanishing")
     lost = _squashed(timeline, path)
     return replace(_finding(timeline, lost, "vanishing"), suspected=True) if lost else None
@@ -222,8 +227,11 @@ def _exploding(timeline: Timeline, path: list[Waypoint]) -> Finding | None:
 # relative terms, of a change of each by a part of itself, nothing has grown. An operation that only changes the unit
 # (a factor that is no parameter, an exponential, a loss) counts by its relative factor. A layer does not: where weights
 # are too large, values grow as the gradient does.
+#
+# A gradient that is small for its unit is still a mistake if the step does not fit it: Adam adds its eps of 1e-8 to a
+# gradient of 1e-18, and divides by that. So it must have trained the leaf.
 
-_OF_UNITS = frozenset({"exp", "exp2", "expm1", "pow", "square", "log", "log2", "log10", "mul", "div"})
+_OF_UNITS = frozenset({"exp", "exp2", "expm1", "pow", "square", "log", "log2", "log10", "mul", "div", "prod"})
 
 
 def _change_of_units(timeline: Timeline, path: list[Waypoint]) -> float:
@@ -236,6 +244,29 @@ def _change_of_units(timeline: Timeline, path: list[Waypoint]) -> float:
         result, operand = _rms(timeline, step), _rms(timeline, after)
         change *= operand / result if result and operand else 1.0
     return change
+
+
+_MOVED = 1e-3
+"""A leaf whose numbers have changed by less than this part of their size has not been trained."""
+
+
+def _is_trained(timeline: Timeline, leaf: int) -> bool:
+    """Return whether the numbers of a leaf are others at the end than before the first pass, by their statistics.
+
+    A weight decay that only shrinks them does not count.
+    """
+    started = next((seq for seq, _ in timeline.select((BackwardStarted,))), 0)
+    moments = max(timeline.info(leaf).born, started), len(timeline)
+    first, last = (timeline.memory_value(leaf, 0, n) for n in moments)
+    before, after = (value.statistics() if value is not None else None for value in (first, last))
+    if before is None or after is None or after.nan or after.inf:
+        return False
+    steps = timeline.select((OptimizerStepped,))
+    step = next((seq for seq, event in steps if leaf in event.parameters), 0)
+    is_decayed = bool(step and before.rms and options_of(timeline, leaf, step).get("weight_decay"))
+    shrunk = min(after.rms / before.rms, 1.0) if is_decayed else 1.0
+    pairs = ((before.min, after.min), (before.max, after.max), (before.mean, after.mean), (before.rms, after.rms))
+    return max(abs(end - shrunk * start) for start, end in pairs) > _MOVED * (before.rms or 1.0)
 
 
 def _is_of_one(timeline: Timeline, node: int) -> bool:
