@@ -162,7 +162,8 @@ INSIDE = {
         findings.unbounded_loss
         findings.unread_variable findings.log_scale findings.reparameterization_noise findings.schedulers
         findings.missing_causal_mask findings.early_mean findings.self_comparison
-        findings.transmittance findings.flat_hinge findings.reference_model_penalty findings.carried_average
+        findings.transmittance findings.flat_hinge findings.reference_model_penalty
+        findings.constant_ratio findings.carried_average
         findings.constant_term findings.unbalanced_loss_terms findings.batch_sum findings.sample_order
         findings.reversed_list findings.unlearned_buffer findings.label_smoothing
         findings.overwritten_setting findings.changed_data findings.denoising_target

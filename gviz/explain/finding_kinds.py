@@ -23,6 +23,7 @@ from gviz.explain.findings import (
     changed_data,
     checkpoint,
     constant_condition,
+    constant_ratio,
     constant_term,
     contrastive_diagonal,
     copied_model,
@@ -691,6 +692,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "a model whose target is its own input with the noise that was added to it",
         find=denoising_target.noised_target,
+    ),
+    Kind(
+        "constant-ratio",
+        "warning",
+        "a ratio to the policy before that is always 1, as the old log-probabilities are computed anew for each step",
+        find=constant_ratio.constant_ratios,
     ),
     Kind(
         "constant-reference",
