@@ -315,3 +315,11 @@ def test_a_gradient_that_is_small_for_its_unit_has_vanished_if_it_does_not_train
     outcome = checks.of_text(text, engine)
     assert outcome.errors == []
     assert {one.level for one in outcome.found if one.finding.kind == "vanishing"} == {"warning"}
+
+
+@on_both_engines
+@pytest.mark.parametrize("step", ["h = h * 3", "h = h * 2 * 2"])
+def test_a_constant_factor_that_a_loop_repeats_explodes(step, engine, checks):
+    text = "import torch\nw = torch.tensor([1e-3, 2e-3], requires_grad=True)\nh = w\nfor i in range(25):\n"
+    text += f"    {step}\nh.sum().backward()\n"
+    assert "exploding" in {one.finding.kind for one in checks.of_text(text, engine).found}

@@ -13,7 +13,7 @@ factors of a path only change the unit, a large gradient does not count either, 
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
@@ -235,16 +235,25 @@ _OF_UNITS = frozenset({"exp", "exp2", "expm1", "pow", "square", "log", "log2", "
 
 
 def _change_of_units(timeline: Timeline, path: list[Waypoint]) -> float:
-    """Return the ratio of the values behind and before the operations of a path that change the unit."""
-    change = 1.0
+    """Return the ratio of the values behind and before the operations of a path that change the unit.
+
+    A line that a loop repeats changes no unit: ``h = 3 * h`` is a layer without parameters.
+    """
+    change, lines = 1.0, Counter(timeline.info(step.node).created.stack for step in path)
     for step, after in pairwise(path[1:]):
-        op = timeline.info(step.node).op.base_name
+        info = timeline.info(step.node)
+        op = info.op.base_name
         if op not in OF_LOSSES and not (op in _OF_UNITS and _is_of_one(timeline, step.node)):
+            continue
+        if lines[info.created.stack] > _MOST_OF_LINE:
             continue
         result, operand = _rms(timeline, step), _rms(timeline, after)
         change *= operand / result if result and operand else 1.0
     return change
 
+
+_MOST_OF_LINE = 3
+"""The most operations of one expression: more on a path come from a loop."""
 
 _MOVED = 1e-3
 """A leaf whose numbers have changed by less than this part of their size has not been trained."""
