@@ -53,6 +53,28 @@ def test_every_method_of_pytorch_is_there_or_said_to_be_lacking():
 
 
 @pytest.mark.torch
+def test_every_method_of_a_module_of_pytorch_is_there_or_said_to_be_lacking():
+    module = engine.nn.Sequential(engine.nn.Linear(2, 2))
+    optional = {"get_extra_state", "set_extra_state"}  # a module of the engine has them if its class defines them
+    names = [name for name in public(importlib.import_module("torch").nn.Module) if name not in optional]
+    assert len(names) > 50
+    for name in names:
+        said = refusal(module, name)
+        words = f"'Sequential' object has no attribute '{name}': {SENTENCE.format(path=f'torch.nn.Module.{name}')}"
+        assert said is None or said.startswith(words)
+
+
+def test_a_method_that_a_module_lacks_is_named_with_what_is_near():
+    with pytest.raises(AttributeError, match=r"no torch\.nn\.Module\.bfloat16 yet"):
+        engine.nn.Linear(2, 2).bfloat16()
+    with pytest.raises(AttributeError, match=r"^'Linear' object has no attribute 'wieght'$"):
+        _ = engine.nn.Linear(2, 2).wieght
+    module = engine.nn.Module()
+    module.compile = engine.nn.Linear(2, 2)  # a name of the program's own
+    assert module.compile(engine.ones(2)).shape == (2,)
+
+
+@pytest.mark.torch
 @pytest.mark.parametrize("namespace", NAMESPACES)
 def test_what_is_there_under_a_name_of_pytorch_is_no_module_of_our_own(namespace):
     theirs = importlib.import_module(namespace)

@@ -39,12 +39,16 @@ from gviz.engine.nn.hooks import register_module_full_backward_pre_hook as regis
 from gviz.engine.nn.parameter import Buffer, Parameter, clear_grad
 from gviz.engine.node import RemovableHandle
 from gviz.engine.tensor import Tensor
+from gviz.engine.unsupported_names import sentence
 from gviz.source.call_stack import forwards, warn
 
 Convert = Callable[[Tensor], Tensor]
 
 EXTRA = "_extra_state"
 """The key of a state dict under which a module saves the result of its `get_extra_state`."""
+
+_UNSUPPORTED = frozenset({"T_destination", "bfloat16", "compile", "dump_patches", "ipu", "mtia", "to_empty", "xpu"})
+"""The attributes of every module in PyTorch 2.13 that the engine lacks."""
 
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
 _HOOKS = (
@@ -287,7 +291,10 @@ class Module:
         for registry in _REGISTRIES:
             if name in self.__dict__.get(registry, ()):
                 return self.__dict__[registry][name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        text = f"'{type(self).__name__}' object has no attribute '{name}'"
+        if name in _UNSUPPORTED:
+            text = f"{text}: {sentence(f'torch.nn.Module.{name}', dir(Module))}"
+        raise AttributeError(text)
 
     def __delattr__(self, name: str) -> None:
         for registry in (self._parameters, self._buffers, self._modules):
