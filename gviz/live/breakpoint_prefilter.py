@@ -58,7 +58,8 @@ class Prefilter:
         """Return whether the debugger has to check an event, which is one of the stop's kinds."""
         word, condition = self._word, self.stop.condition
         if word in ("nan", "inf"):
-            if not may_be_nonfinite(event):
+            # a mask of attention writes -inf in each iteration: a stop at nan must not pause the program for it
+            if not may_be_nonfinite(event) or not is_of(word, event):
                 return False
         elif word and not is_of(word, event):
             return False

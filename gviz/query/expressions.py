@@ -305,14 +305,15 @@ class Changes(Hits):
 
     def __init__(self, timeline: Timeline, stop: Stop, computed: AtExpression) -> None:
         super().__init__(timeline, stop)
+        self._undecided: set[int] = set()
         self._names = NamedNodes(timeline)
         self._computed = computed
         stops = [Stop(stop.head, AtChange(aspect, place(name))) for name, aspect in _tensors_in(computed.expression)]
         self._parts = [Hits(timeline, one) for one in stops]
 
-    def _reset(self) -> None:
-        super()._reset()
-        self._undecided: set[int] = set()
+    def _forget_from(self, first: int) -> None:
+        super()._forget_from(first)
+        self._undecided = {n for n in self._undecided if n < first}
 
     def undecided(self, n: float = inf) -> int:
         """Return at how many of the searched moments by `n` the needed numbers were not stored."""

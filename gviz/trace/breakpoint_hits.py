@@ -57,10 +57,10 @@ class Hits:
         self._timeline = timeline
         self._stop = stop
         self._place, self._kinds, self._word = stop.at.place, stop.at.kinds, stop.event
-        self._reset()
-
-    def _reset(self) -> None:
         self._known: dict[int, tuple[int, list[Hit]]] = {}
+        self._match_again()
+
+    def _match_again(self) -> None:
         self._naming = self._timeline.nodes.last_naming
         once = self._stop.once_a_run
         self._matching = None if self._place is None else MatchingNodes(self._timeline, self._place, once_a_run=once)
@@ -108,7 +108,8 @@ class Hits:
     def in_stretch(self, stretch: range) -> list[Hit]:
         """Return the hits in one of the `stretches`; cached."""
         if self._timeline.nodes.last_naming != self._naming:  # older nodes may have got their names
-            self._reset()
+            self._forget_from(self._first_renamed())
+            self._match_again()
         if not self._timeline.growing and not self.can_hit():
             return []
         searched, hits = self._known.get(stretch.start, (stretch.start, []))
@@ -117,6 +118,25 @@ class Hits:
             decided = min(stretch.stop, self._timeline.nodes.open_from or stretch.stop)
             self._known[stretch.start] = max(searched, decided), [hit for hit in hits if hit.n < decided]
         return hits
+
+    def _first_renamed(self) -> int:
+        """Return the event that created the oldest node with a name since the last search.
+
+        Nothing before it has another name now. A program names the nodes of each iteration: without this, each search
+        of a growing recording would begin at its start.
+        """
+        nodes = self._timeline.nodes
+        events: Iterator[tuple[int, e.Named | e.Returned]] = self._timeline.select(
+            (e.Named, e.Returned), self._naming + 1, nodes.last_naming + 1
+        )
+        return min((nodes.born(event.node) for _, event in events if event.node in nodes), default=0)
+
+    def _forget_from(self, first: int) -> None:
+        """Forget the hits from an event on."""
+        self._known = {
+            start: (min(searched, max(start, first)), [hit for hit in hits if hit.n < first])
+            for start, (searched, hits) in self._known.items()
+        }
 
     def _search(self, start: int, end: int) -> Iterator[Hit]:
         rows, nodes = self._candidates(start, end)
