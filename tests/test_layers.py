@@ -153,7 +153,7 @@ INSIDE = {
         findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state
         findings.loss_not_falling
         findings.vanishing_exploding findings.steps_below_precision findings.unchanged_parameters
-        findings.moved_frozen_parameters
+        findings.moved_frozen_parameters findings.decayed_masked_elements
         findings.shared_parameters findings.weight_symmetry findings.padding_row findings.replicas
         findings.aliased_state findings.keys_not_loaded findings.running_statistics
         findings.train_eval_mode

@@ -30,6 +30,7 @@ from gviz.explain.findings import (
     custom_backward_rule,
     cut_summand,
     data_layout,
+    decayed_masked_elements,
     default_normalization_dimension,
     denoising_target,
     diverging_training,
@@ -930,6 +931,12 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "decayed", "note", "elements that a hook freezes and weight decay shrinks", find=moved_frozen_parameters.decayed
+    ),
+    Kind(
+        "masked-decayed",
+        "warning",
+        "elements whose gradient the program sets to zero before each step, and that weight decay changes",
+        find=decayed_masked_elements.masked_decayed,
     ),
     Kind(
         "replicas-apart",

@@ -463,6 +463,18 @@ def test_the_kept_gradient_of_a_result_is_written_to():
     assert said == [("in place", [12.0, 24.0]), ("in place", [7.0, 24.0]), ("zero", [0.0, 0.0])]
 
 
+def test_a_gradient_of_which_a_part_is_set_to_zero_is_not_cleared():
+    def program():
+        w = torch.nn.Parameter(torch.ones(3))
+        (w * w).sum().backward()
+        w.grad[:1].zero_()
+        w.grad[1:].zero_()
+        return w
+
+    changes = [(event.how, event.value.array().tolist()) for event in of_kind(events_of(program), GradSet)]
+    assert changes == [("in place", [0.0, 2.0, 2.0]), ("zero", [0.0, 0.0, 0.0])]
+
+
 def test_a_rule_whose_text_is_not_known_is_told_by_its_name():
     def program():
         x, s = torch.tensor(1.0, requires_grad=True), torch.ones(2)

@@ -90,12 +90,13 @@ def _is_known(session: Session, tensor: torch.Tensor) -> bool:
 
 
 def grad_changed(session: Session, written: torch.Tensor, *, zeroed: bool = False) -> None:
-    """Record the new value of every ``.grad`` in memory that was written to; `zeroed` if it is known to be zero."""
+    """Record the new value of every ``.grad`` in memory that was written to; `zeroed` if zeros were written."""
     for owner in session.marks.owners(written):
         mark, grad = session.marks.of(owner), grad_of(owner)
         if mark is not None and grad is not None:
             value = mark.recorded = session.value(grad)
-            is_zero = zeroed or (not isinstance(value, AwaitedValue) and _is_zero(value))
+            is_whole = written.numel() >= grad.numel()  # else other elements may be left: ``p.grad[:10].zero_()``
+            is_zero = (zeroed and is_whole) or (not isinstance(value, AwaitedValue) and _is_zero(value))
             how, stack = "zero" if is_zero else "in place", session.channel.stack()
             event = GradSet(mark.node, owner.output_nr, how, value, stack)
             if isinstance(value, AwaitedValue):  # it is known before the event is written

@@ -35,7 +35,6 @@ _MOST_PASSES, _MOST_NODES, _MOST_VIEWS, _MOST_USERS = 100, 5_000, 20, 50
 _ROUNDING = 2e-6
 """The relative difference of two equal sums: tracked and untracked layers may add up in another order."""
 
-
 _SELECTING = frozenset({"getitem", "index", "index_select", "select", "slice", "narrow"})
 _BEFORE_EXP = SAME_NUMBERS | CLAMPS | {"sum", "mean"}
 _BEFORE_WEIGHT = SAME_NUMBERS | CLAMPS | {"neg"}

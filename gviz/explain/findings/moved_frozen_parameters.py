@@ -185,22 +185,23 @@ def pruned_moved(survey: Survey) -> Iterator[Finding | None]:
             case DataSet(node=node, value=value) if node in survey.optimized:
                 _note_write(pruned, zeros, node, seq, value, is_step=is_step)
             case GradAccumulated(node=node, value=value) if node in pruned:
-                pruned[node].gradient_zeros = _zeros_of(value)
+                pruned[node].gradient_zeros = zeros_of(value)
             case GradSet(node=node, value=value) if node in pruned:
-                one, count = pruned[node], _zeros_of(value)
+                one, count = pruned[node], zeros_of(value)
                 if event.how not in ("assigned", "in place") or count < one.zeros:
                     one.masked = 0
                 elif 0 < count - one.gradient_zeros <= one.zeros:  # else it masks others: a training of other rows
                     one.masked = seq
             case HookRan(node=node, value=value) if node in pruned:
-                one, count = pruned[node], _zeros_of(value)
+                one, count = pruned[node], zeros_of(value)
                 one.masked = seq if one.zeros <= count <= _MOST_MASKED * one.zeros else one.masked
     found = {node: one for node, one in pruned.items() if len(one.moves) >= _FEWEST_MOVES}
     if found:
         yield _pruned_finding(survey, found, zeros)
 
 
-def _zeros_of(value: Value | None) -> int:
+def zeros_of(value: Value | None) -> int:
+    """Return how many elements of a value are zero; 0 if that is unknown."""
     stats = value.statistics() if value is not None else None
     return stats.zero if stats is not None else 0
 
@@ -209,7 +210,7 @@ def _note_write(
     pruned: dict[int, _Pruned], zeros: dict[int, int], node: int, seq: int, value: Value, *, is_step: bool
 ) -> None:
     """Update what is known of a parameter after a write to it, by a step or by the program."""
-    before, zeros[node] = zeros.get(node, 0), _zeros_of(value)
+    before, zeros[node] = zeros.get(node, 0), zeros_of(value)
     if is_step:
         return
     if before < zeros[node] < value.size:
