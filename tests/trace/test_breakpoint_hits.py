@@ -10,6 +10,7 @@ from stories import chain, demo, failed, iterations
 import gviz
 import gviz.engine as torch
 from gviz import events as e
+from gviz.query.expressions import hits_of
 from gviz.query_syntax.place import place
 from gviz.query_syntax.stop_condition import AT_A_NODE, CHANGES, EVENTS, stop
 from gviz.trace import breakpoint_hits
@@ -335,3 +336,35 @@ def test_a_place_misses_no_name(text):
         where = place(text)
         fitting = [node for node in timeline.nodes if where.fits(timeline.info(node))]
         assert list(filter(PlaceMatcher(timeline, where), timeline.nodes)) == fitting
+
+
+def trained_names():
+    layer = torch.nn.Linear(2, 1)
+    x = torch.ones(3, 2)
+    for _ in range(6):
+        values, _places = layer(x).max(0)  # the two parts of its result get their names after their node
+        values.sum().backward()
+        layer.weight.grad = layer.bias.grad = None
+
+
+@pytest.mark.parametrize("text", ["on inf", "values if value > 100", "weight", "change norm(values) * 2"])
+def test_a_program_that_names_its_nodes_is_not_searched_from_its_start_again(text, monkeypatch):
+    events, searched = events_of(trained_names), list[tuple[int, int]]()
+    events = events[: len(events) // 10 * 10]
+    search = Hits._search
+    monkeypatch.setattr(
+        Hits, "_search", lambda self, start, end: searched.append((start, end)) or search(self, start, end)
+    )
+    log = MemoryLog(events[:20])  # the names of the parameters come now
+    timeline = Timeline(log)
+    timeline.growing = True
+    grown = hits_of(timeline, stop(text))
+    found = list(grown.after(0))
+    for end in range(30, len(events) + 1, 10):
+        for event in events[end - 10 : end]:
+            log.append(event)
+        timeline.refresh()
+        found = list(grown.after(0))
+    assert found == list(hits_of(Timeline(MemoryLog(events)), stop(text)).after(0))
+    assert sum(1 for start, _ in searched if start <= 1) <= 4  # the set-up names the parameters
+    assert sum(end - start for start, end in searched) < 8 * len(events)
