@@ -15,7 +15,7 @@ def moment_of(timeline: Timeline, at: int | str) -> int:
     unknown.
     """
     if isinstance(at, str):
-        timeline.once(_show_remark, at)  # an export resolves it for each picture that it tries
+        _show_remark(timeline, at)
         return event_at(timeline, at)
     try:
         if isinstance(at, bool):
@@ -27,6 +27,12 @@ def moment_of(timeline: Timeline, at: int | str) -> int:
         ) from None
 
 
+_shown = set[str]()
+"""The remarks that were shown: an export resolves its moment again for each picture that it tries."""
+
+
 def _show_remark(timeline: Timeline, at: str) -> None:
-    if also := remark(timeline, at):
+    also = remark(timeline, at)
+    if also and also not in _shown:
+        _shown.add(also)
         notice.show(f"gviz: {also}")

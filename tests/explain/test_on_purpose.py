@@ -87,6 +87,21 @@ for step in range(3):
     (head(h) - x[:, :1]).pow(2).mean().backward()
     opt.step()
 """
+LAYERS = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.v = nn.Linear(4, 4), nn.Linear(4, 4)
+    def forward(self, x):
+        weights = self.q(x).softmax(1).detach()
+        return x + weights * self.v(x)
+blocks = nn.ModuleList(Block() for _ in range(3))
+for step in range(3):
+    h = x
+    for block in BLOCKS:
+        h = block(h)
+    h.pow(2).mean().backward()
+"""
 CASES = {
     "all pairs of two scores": ("broadcast", PAIRS.replace("OTHER", "net(-x).squeeze(1)"), "note"),
     "a column against data": ("broadcast", PAIRS.replace("OTHER", "x[:, 0]"), "warning"),
@@ -111,6 +126,7 @@ CASES = {
         .replace("F.cross_entropy(head(h).transpose(1, 2), tokens[:, LABELS])",
                  "F.mse_loss(head(h)[..., 0], tokens[:, 1:].float())"),
         "warning"),
+    "a detach in each layer": ("partly-detached", LAYERS.replace("BLOCKS", "blocks"), ""),
     "equal rewards at the end": ("masked", GROUP.replace("STEPS", "(0, 1, 2, 3)"), ""),
     "equal rewards mostly": ("masked", GROUP.replace("STEPS", "(0,)"), "note"),
     "equal rewards always": ("masked", GROUP.replace("STEPS", "()"), "warning"),

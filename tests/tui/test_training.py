@@ -324,6 +324,9 @@ def test_a_plot_of_checks_has_the_iterations_as_its_axis():
     assert first == 3700 * 200 // 5000
     assert spaced[0][0] == 1
     assert spaced[-1][0] > 4970
+    many = [(number, float(number), 1.0) for number in range(1, 1001)]
+    assert evenly_spaced(many)[0] == (1, 1.0, 1.0)
+    assert evenly_spaced(many)[-1] == (1000, 1000.0, 1.0)
     assert evenly_spaced([(7, None, 1.0)]) == [(7, None, 1.0)]
     assert [one[0] for one in evenly_spaced([(1, 1.0, 1.0), (2, inf, 1.0), (4, 1.0, 1.0)])] == [1, 2, 2, 4]
 

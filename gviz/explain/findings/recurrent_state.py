@@ -132,6 +132,8 @@ def _detached_each_step(survey: Survey, partly: set[int]) -> Iterator[Finding | 
             continue
         yield None
         reported.add(stack)
+        if len({_module(survey, cut) for cut in cuts}) > 1:
+            continue  # the layers of a stack run the same line, each once
         states = [next(survey.sources(cut)) for cut in cuts]
         following = zip(cuts, states[1:], strict=False)
         is_chain = all(one.node in ancestors(timeline, state.node) for one, state in following)
@@ -142,6 +144,12 @@ def _detached_each_step(survey: Survey, partly: set[int]) -> Iterator[Finding | 
         )
         if is_chain and is_only_use:
             yield _each_step_finding(survey, cuts, states)
+
+
+def _module(survey: Survey, cut: NodeRecord) -> str:
+    """Return the path of the module in whose call a state is detached; empty outside of modules."""
+    scope = survey.scopes.get(cut.created.scope)
+    return scope.name if scope is not None else ""
 
 
 _FEWEST_DETACHED = 2

@@ -335,7 +335,7 @@ def evenly_spaced(checks: Sequence[Check]) -> list[Check]:
     """Return one check for each of equal parts of the iterations, so that a plot of them has time as its axis.
 
     Of the older iterations fewer checks are kept: a part without one repeats the check before it. Of several in a part
-    the first with a nan or an infinity counts, else the last.
+    the first with a nan or an infinity counts, else the last; of the first part the first, where the training began.
     """
     first, last = checks[0][0], checks[-1][0]
     count = min(last - first + 1, MOST_COLUMNS)
@@ -345,7 +345,8 @@ def evenly_spaced(checks: Sequence[Check]) -> list[Check]:
     spaced: list[Check] = []
     for part in parts:
         bad = (one for one in part if any(number is not None and not isfinite(number) for number in one[1:]))
-        spaced.append(next(bad, part[-1]) if part else spaced[-1])
+        usual = part[-1 if spaced else 0] if part else spaced[-1]
+        spaced.append(next(bad, usual))
     return spaced
 
 
