@@ -11,13 +11,13 @@ from itertools import takewhile
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints, entry_text
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.styled_lines import Line, cells, columns, fitted, line, wrapped
-from gviz.values.plain_text import shown
+from gviz.values.plain_text import abridged, shown
 
 EMPTY = "No watches. w: add one"
 NOTHING_SET = "No watches (w) · No breakpoints (b)"
 """Replaces both lists while they share one line."""
 COLUMN = 20
-"""The largest width of the column of expressions, in cells."""
+"""The largest width of the column of expressions, in cells, unless the values leave more."""
 
 
 def watch_lines(watching: Sequence[tuple[str, str]], width: int) -> Iterator[Line]:
@@ -32,7 +32,8 @@ def watch_rows(watching: Sequence[tuple[str, str]], before: Mapping[str, str], w
     """Return a row for each expression, with its number (0: none); ``^`` marks a value that has just changed."""
     if not watching:
         return [(row, 0) for row in wrapped(line((EMPTY, "muted")), width)]
-    room = min(max(len(shown(expression)) for expression, _ in watching) + 1, COLUMN, max(width // 2, 4))
+    longest, values = (max(map(len, map(shown, texts))) for texts in zip(*watching, strict=True))
+    room = min(longest + 1, max(min(COLUMN, width // 2), width - values - len("^ "), 4))
     return [
         (_watch_row(expression, value, room, changed=before.get(expression, value) != value), number)
         for number, (expression, value) in enumerate(watching, 1)
@@ -40,7 +41,8 @@ def watch_rows(watching: Sequence[tuple[str, str]], before: Mapping[str, str], w
 
 
 def _watch_row(expression: str, value: str, room: int, *, changed: bool) -> Line:
-    return line((fitted(shown(expression), room), "key"), ("^ " if changed else "  ", "sum"), (shown(value), "value"))
+    name = abridged(expression, max(room - 1, 1))  # the middle: the ends tell two parameters of a model apart
+    return line((fitted(name, room), "key"), ("^ " if changed else "  ", "sum"), (shown(value), "value"))
 
 
 COUNTED = 100_000
