@@ -49,13 +49,18 @@ def value_of(timeline: Timeline, names: NamedNodes, n: int, text: str, states: S
     `states` replaces the states of the nodes, for a changed course of events; None uses the timeline's. Raises
     GvizError for unknown names and for any error in the expression, and NotStored if numbers were not stored.
     """
+    result = _result_of(timeline, names, n, text, states)
+    return result.refuse() if isinstance(result, StatisticsProxy) else result
+
+
+def _result_of(timeline: Timeline, names: NamedNodes, n: int, text: str, states: States | None = None) -> Any:
+    """Return the same as `value_of`, or the statistics of a tensor whose numbers were not stored."""
     moment = timeline.at(n)
     tree = parse_expression(text)
     environment: dict[str, Any] = {}
     resolver = _Resolver(timeline, names, moment, environment, bound_names(tree), states)
     try:
-        result = guarded.evaluate(guarded.compiled(resolver.visit(tree)), environment)
-        return result.refuse() if isinstance(result, StatisticsProxy) else result
+        return guarded.evaluate(guarded.compiled(resolver.visit(tree)), environment)
     except GvizError:
         raise
     except Exception as error:  # the expression may raise anything; the error is shown
@@ -271,8 +276,13 @@ class Evaluator:
         return last(self.names, text, n)
 
     def evaluated(self, text: str, n: int, states: States | None = None) -> str:
-        """Return the value of an expression in one line; `states` as in `value_of`."""
-        result = value_of(self.timeline, self.names, n, text, states)
+        """Return the value of an expression in one line; `states` as in `value_of`.
+
+        A tensor whose numbers were not stored is shown by its statistics.
+        """
+        result = _result_of(self.timeline, self.names, n, text, states)
+        if isinstance(result, StatisticsProxy):
+            return short(result.recorded) if result.recorded is not None else shown(result.refuse())
         value = as_value(result)
         return shown(clipped(text_of(result), 200)) if value is None else short(value)
 

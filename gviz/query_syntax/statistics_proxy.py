@@ -18,8 +18,11 @@ from gviz.values.value import NUMPY_DTYPES, Stats, Value
 class StatisticsProxy(np.lib.mixins.NDArrayOperatorsMixin):
     """Stands for the elements of a tensor in an expression. `of` describes the tensor in the `NotStored` error.
 
-    The minimum, maximum, mean and L2 norm are None if the statistics do not determine them.
+    The minimum, maximum, mean and L2 norm are None if the statistics do not determine them. `recorded` is the tensor's
+    value as it was recorded; None for the result of an operation on it.
     """
+
+    recorded: Value | None = None
 
     def __init__(self, of: str, dtype: np.dtype[Any], shape: tuple[int, ...], stats: Stats) -> None:
         self.of, self.dtype, self.shape = of, dtype, shape
@@ -106,7 +109,9 @@ def summarized(of: str, value: Value) -> StatisticsProxy:
     stats = value.statistics()
     if stats is None:
         raise NotStored(of)
-    return StatisticsProxy(of, np.dtype(NUMPY_DTYPES.get(value.dtype, "<f4")), value.shape, stats)
+    proxy = StatisticsProxy(of, np.dtype(NUMPY_DTYPES.get(value.dtype, "<f4")), value.shape, stats)
+    proxy.recorded = value
+    return proxy
 
 
 _ELEMENTS = {"T", "real", "imag"}

@@ -6,7 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import gviz
+import gviz.engine as torch
 from gviz.errors import NotStored
+from gviz.query.expressions import Evaluator
 from gviz.query_syntax import safe_expression as guarded
 from gviz.query_syntax.expression_operations import Numbers
 from gviz.query_syntax.statistics_proxy import StatisticsProxy, summarized
@@ -97,3 +100,23 @@ def test_without_statistics_nothing_is_known():
     with pytest.raises(NotStored):
         summarized("it", shape_of(np.ones(3)))
     assert isinstance(of_statistics(np.ones(3)), StatisticsProxy)
+
+
+def test_a_tensor_alone_is_shown_by_its_statistics_and_its_elements_are_refused(tmp_path):
+    def program():
+        w = torch.linspace(-1.0, 3.0, 500).requires_grad_()
+        (w * 2).sum().backward()
+        return w
+
+    with gviz.record(tmp_path / "t.gviz", limit=16):
+        w = program()
+    assert w.grad.tolist() == [2.0] * 500
+    timeline = gviz.load(tmp_path / "t.gviz")
+    evaluator = Evaluator(timeline)
+    end = len(timeline)
+    assert evaluator.evaluated("w", end) == "(500,) [-1 .. 3] μ 1 rms 1.53"
+    assert evaluator.evaluated("w.grad", end).startswith("(500,) [2 .. 2]")
+    assert evaluator.evaluated("norm(w.grad)", end) == "44.72"
+    for text in ("w * 2", "abs(w)", "w[0]"):
+        with pytest.raises(NotStored):
+            evaluator.evaluated(text, end)
