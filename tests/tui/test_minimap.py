@@ -2,7 +2,7 @@
 
 import contextlib
 
-from driving import app_of
+from driving import app_of, until
 from recording import timeline_of
 
 import gviz.engine as torch
@@ -255,7 +255,7 @@ async def test_values_are_searched_once_for_a_moment_and_not_for_moments_that_pa
         for n in range(len(CHAIN) - 3, len(CHAIN)):
             canvas.moment = CHAIN.at(n)
             await pilot.pause()
-        await pilot.pause(1.5)
+        await until(pilot, lambda: len(searches) > 1)
         assert searches == [len(CHAIN), len(CHAIN) - 1]
 
 
