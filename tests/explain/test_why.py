@@ -759,3 +759,12 @@ def test_a_sum_that_a_step_uses_even_once_needs_one(clear, engine, tmp_path):
     text = ADVERSARIES.replace("opt_d.zero_grad()", clear)
     (found,) = answers(recorded_text(text, tmp_path, engine), "D.weight.grad")
     assert "zero_grad() before each backward" in found.fix
+
+
+@on_both_engines
+@pytest.mark.parametrize(("steps", "more"), [(5, "and 1 more pass"), (6, "and 2 more passes")])
+def test_one_more_pass_is_no_passes(steps, more, engine, tmp_path):
+    text = "import torch\nw = torch.ones(2, requires_grad=True)\n"
+    text += f"for i in range({steps}):\n    (w * w).sum().backward()\n"
+    (found,) = answers(recorded_text(text, tmp_path, engine), "w.grad")
+    assert any(part.text.endswith(more) for part in found.parts)

@@ -191,14 +191,18 @@ def _further_passes(timeline: Timeline, node: int, earlier: Sequence[Added]) -> 
     """Return the additions of earlier passes: of a few in one row, of more below it."""
     last = list(reversed(earlier[-MOST_PASSES:]))
     texts = ", ".join(f"{share(event.part, _ROOM)} in pass {event.pass_nr}" for _, event in last[:FEW_PASSES])
-    text = f"before it {texts}, and {len(earlier) - FEW_PASSES:,} more passes"
+    text = f"before it {texts}, and {_more_passes(len(earlier) - FEW_PASSES)}"
     parts = [
         Finding("accumulated", f"{share(event.part, _ROOM)} from {_pass_words(timeline, event.pass_nr)}", n, node)
         for n, event in last
     ]
     if len(earlier) > MOST_PASSES:
-        parts.append(Finding("more", f"and from {len(earlier) - MOST_PASSES:,} more passes before these"))
+        parts.append(Finding("more", f"and from {_more_passes(len(earlier) - MOST_PASSES)} before these"))
     return Finding("earlier", text, last[0][0], node, tuple(parts))
+
+
+def _more_passes(count: int) -> str:
+    return f"{count:,} more pass{'' if count == 1 else 'es'}"
 
 
 def _pass_words(timeline: Timeline, pass_nr: int) -> str:
