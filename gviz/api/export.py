@@ -119,8 +119,8 @@ def _written(
     drawn = source.drawn()
     if drawn.node and not (place or part.only):
         place, part = f"#{drawn.node}", replace(part, ancestors=part.ancestors or not part.radius)
-    stretch = span(drawn.timeline, when.moments)
-    n = _moment(drawn, when.at, exporter, stretch, of_part=bool(place))
+    stretch = span(drawn.timeline, when.moments, options.note)
+    n = _moment(drawn, when.at, exporter, stretch, options.note, of_part=bool(place))
     part = part_around(drawn.timeline, n, part, place)
     if when.at is None and part.node and not (stretch or drawn.node):
         n = _end_of_pass(drawn.timeline, part.node) or n
@@ -137,7 +137,13 @@ def _written(
 
 
 def _moment(
-    drawn: drawable.Drawn, at: int | str | None, exporter: Exporter, stretch: Sequence[int], *, of_part: bool
+    drawn: drawable.Drawn,
+    at: int | str | None,
+    exporter: Exporter,
+    stretch: Sequence[int],
+    note: Callable[[str], None],
+    *,
+    of_part: bool,
 ) -> int:
     """Return the requested moment; otherwise where such a file opens if it shows a whole graph, else the last useful
     one.
@@ -146,7 +152,7 @@ def _moment(
     """
     among = stretch if exporter.opens is not None else ()
     if at is not None:
-        n = moment_of(drawn.timeline, at)
+        n = moment_of(drawn.timeline, at, note)
         if among and n not in among:
             what = f"event {n} is not one of the moments {among[0]} to {among[-1]}"
             raise GvizError(what, hint="the option at chooses where among them the page opens", exit_code=2)

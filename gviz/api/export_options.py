@@ -136,7 +136,7 @@ def part_around(timeline: Timeline, n: int, part: Part, node: str) -> Part:
     return replace(part, node=_node_of(timeline, node, n), radius=part.radius or int(not part.ancestors))
 
 
-def span(timeline: Timeline, text: str) -> tuple[int, ...]:
+def span(timeline: Timeline, text: str, note: Callable[[str], None]) -> tuple[int, ...]:
     """Parse ``FIRST..LAST``, or a pass or iteration, into its moments; empty for an empty text."""
     if not text:
         return ()
@@ -147,8 +147,8 @@ def span(timeline: Timeline, text: str) -> tuple[int, ...]:
         raise GvizError(
             f"{text!r} is no range of moments", hint="write FIRST..LAST, as in 12..40, or backward", exit_code=2
         )
-    end = moment_of(timeline, last or "end")
-    start = begin_of(timeline, first, end) if is_stretch(first) else moment_of(timeline, first or "start")
+    end = moment_of(timeline, last or "end", note)
+    start = begin_of(timeline, first, end) if is_stretch(first) else moment_of(timeline, first or "start", note)
     if start > end:
         raise GvizError(f"event {start} comes after event {end}", hint="write FIRST..LAST, as in 12..40", exit_code=2)
     return tuple(range(start, end + 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import index
 
 from gviz.errors import GvizError
@@ -10,12 +11,19 @@ from gviz.system import notice
 from gviz.trace.timeline import Timeline
 
 
-def moment_of(timeline: Timeline, at: int | str) -> int:
-    """Return the event number of a moment; prints a remark about it if there is one. Raises GvizError if it is
+def _show(note: str) -> None:
+    notice.show(f"gviz: {note}")
+
+
+def moment_of(timeline: Timeline, at: int | str, note: Callable[[str], None] = _show) -> int:
+    """Return the event number of a moment; gives `note` a remark about it if there is one.
+
+    An export gives its own, which is silent where it only measures a picture. Raises GvizError if the moment is
     unknown.
     """
     if isinstance(at, str):
-        _show_remark(timeline, at)
+        if also := remark(timeline, at):
+            note(also)
         return event_at(timeline, at)
     try:
         if isinstance(at, bool):
@@ -25,14 +33,3 @@ def moment_of(timeline: Timeline, at: int | str) -> int:
         raise GvizError(
             f"at cannot be {at!r}", hint="it is an event number, or a moment in words", exit_code=2
         ) from None
-
-
-_shown = set[str]()
-"""The remarks that were shown: an export resolves its moment again for each picture that it tries."""
-
-
-def _show_remark(timeline: Timeline, at: str) -> None:
-    also = remark(timeline, at)
-    if also and also not in _shown:
-        _shown.add(also)
-        notice.show(f"gviz: {also}")
