@@ -14,6 +14,9 @@ PRODUCTS = DROPOUTS | {"mul", "mm", "addmm", "bmm", "baddbmm", "matmul", "mv", "
 
 SOFTMAXES = frozenset({"softmax", "log_softmax"})
 
+WEIGHTING = frozenset({"softmax", "_safe_softmax"})
+"""Softmaxes whose result may be the weights of an attention."""
+
 SQUASHING = frozenset({"sigmoid", "tanh", "hardsigmoid", "hardtanh", "softsign", "erf", "atan"})
 """Functions with two flat ends. They send at most the incoming gradient, and mostly far less."""
 
@@ -102,3 +105,11 @@ CARRYING_ONE_TERM = RESHAPING | {"sum", "mean", "mul", "div", "neg"}
 
 WEIGHTED_SUMS = frozenset({"matmul", "bmm", "mm", "mv", "einsum"})
 """Products that add up one factor with the other as weights."""
+
+
+def is_fused_attention(op: str) -> bool:
+    """Return whether an operation is a whole attention, as ``_scaled_dot_product_flash_attention_for_cpu``.
+
+    In its boolean mask True takes part; a float mask is added to the scores.
+    """
+    return op.lstrip("_").startswith("scaled_dot_product_")

@@ -32,7 +32,7 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.findings.inverted_loss_mask import keeps_ignored
 from gviz.explain.findings.shifted_labels import shifts_of_labels
-from gviz.explain.operation_sets import DROPOUTS, SAME_NUMBERS
+from gviz.explain.operation_sets import DROPOUTS, SAME_NUMBERS, is_fused_attention
 from gviz.explain.program_text import line_text
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import Edit, inverted, renamed_call
@@ -104,7 +104,7 @@ def _uses(survey: Survey) -> Iterator[_Use]:
         inputs = [survey.nodes.get(node) for node, _ in record.created.inputs]
         if record.created.during[0]:
             continue
-        if record.op in _ATTENTION or (record.op in SAME_NUMBERS and record.created.stack in of_attention):
+        if is_fused_attention(record.op) or (record.op in SAME_NUMBERS and record.created.stack in of_attention):
             # where attention consists of several operations, its mask is a further input of the last one
             masks = [one for one in inputs[1:] if one is not None and _is_bool(one)]
             yield from (_Use(record, mask, shows=True) for mask in masks)
@@ -124,14 +124,6 @@ def _uses(survey: Survey) -> Iterator[_Use]:
                 yield _Use(record, mask, shows=False)
         elif _is_of_scores(record):
             yield _source_of(survey, record, booleans)
-
-
-_ATTENTION = {
-    "scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_attention_math",
-    "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention",
-    "_scaled_dot_product_attention_math_for_mps",
-}  # fmt: skip
-"""Operations with a mask among their inputs: True takes part, and a float is added to the scores."""
 
 
 def _is_bool(record: NodeRecord) -> bool:
@@ -212,13 +204,13 @@ _MOST_FOLLOWED = 100
 
 def _dimension(survey: Survey, use: _Use) -> int:
     """Return over which dimension of the masked scores attention has its softmax: `_KEYS` for the last; 0 for none."""
-    if use.record.op in _ATTENTION or (use.record is not use.mask and use.record.op in SAME_NUMBERS):
+    if is_fused_attention(use.record.op) or (use.record is not use.mask and use.record.op in SAME_NUMBERS):
         return _KEYS
     waiting, seen = [(use.record, False)], {use.record.node}
     while waiting and len(seen) < _MOST_FOLLOWED:
         record, is_turned = waiting.pop()
         for user in _users(survey, record):
-            if user.op in _ATTENTION:
+            if is_fused_attention(user.op):
                 return _KEYS
             if user.op in ("softmax", "_safe_softmax"):
                 dim = dict(user.created.attrs).get("dim", _KEYS)

@@ -17,13 +17,11 @@ from itertools import islice
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.shifted_labels import Origins, TokenPair, losses_of_tokens, token_pairs
-from gviz.explain.operation_sets import SAME_NUMBERS, WEIGHTED_SUMS
+from gviz.explain.operation_sets import SAME_NUMBERS, WEIGHTED_SUMS, WEIGHTING, is_fused_attention
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.values.number_text import shape_text
 
-_FUSED = "scaled_dot_product"
-_SOFTMAXES = frozenset({"softmax", "_safe_softmax"})
 _MOST_NODES, _MOST_STEPS = 20_000, 8
 _VISIBLE = 1e-12
 """The weight in a softmax from which on a position is not hidden."""
@@ -46,7 +44,7 @@ def no_causal_mask(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _is_attention(op: str) -> bool:
-    return op in _SOFTMAXES or op.startswith((_FUSED, f"_{_FUSED}"))
+    return op in WEIGHTING or is_fused_attention(op)
 
 
 def _open_attention(survey: Survey, pair: TokenPair) -> NodeRecord | None:
@@ -65,7 +63,7 @@ def _open_attention(survey: Survey, pair: TokenPair) -> NodeRecord | None:
 def _open_keys(survey: Survey, record: NodeRecord, length: int) -> NodeRecord | None:
     """Return the keys of an attention of a sequence with itself that hides no position; None for any other softmax."""
     inputs = list(survey.sources(record))
-    if record.op not in _SOFTMAXES:
+    if record.op not in WEIGHTING:
         is_open = len(record.created.inputs) == 3 and not dict(record.created.attrs).get("is_causal")
         is_square = len(inputs) == 3 and len({one.shape[-2:-1] for one in inputs}) == 1
         return inputs[1] if is_open and is_square and inputs[1].shape[-2] == length else None

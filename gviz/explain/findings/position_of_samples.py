@@ -17,13 +17,11 @@ from collections.abc import Iterator
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
-from gviz.explain.operation_sets import SAME_NUMBERS
+from gviz.explain.operation_sets import SAME_NUMBERS, WEIGHTING, is_fused_attention
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.values.number_text import shape_text
 
 _CUTS = {"getitem", "slice", "narrow"}
-_SOFTMAXES = {"softmax", "_safe_softmax"}
-_FUSED = "scaled_dot_product_"
 _MOST_STEPS = 8
 _MOST_BEHIND = 80
 """The most operations after an addition among which its attention is searched."""
@@ -89,9 +87,9 @@ def _attention_behind(survey: Survey, record: NodeRecord) -> NodeRecord | None:
 
 def _length(survey: Survey, record: NodeRecord) -> int:
     """Return how many positions an attention of a sequence with itself looks over; 0 for any other operation."""
-    if record.op in _SOFTMAXES:
+    if record.op in WEIGHTING:
         return record.shape[-1] if len(record.shape) > 2 and record.shape[-1] == record.shape[-2] else 0
-    if not record.op.lstrip("_").startswith(_FUSED):
+    if not is_fused_attention(record.op):
         return 0
     sizes = {one.shape[-2] for one in list(survey.sources(record))[:3] if len(one.shape) > 2}
     return sizes.pop() if len(sizes) == 1 else 0
