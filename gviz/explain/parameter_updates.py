@@ -21,7 +21,7 @@ from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Moment, Timeline
 from gviz.trace.whole_iterations import NUMBERED
 from gviz.values.plain_text import shown
-from gviz.values.value import Value
+from gviz.values.value import Stats, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,3 +280,13 @@ class StepEffects:
 def written_parameter(event: StorageWritten | DataSet, owners: dict[int, int]) -> int:
     """Return the parameter that was written to, 0 for anything else."""
     return owners.get(event.storage, 0) if isinstance(event, StorageWritten) else event.node
+
+
+def change_in_statistics(before: Stats, after: Stats, factor: float = 1.0) -> float:
+    """Return the largest change of least, largest and mean number and of the rms, after `factor` has scaled the numbers
+    before.
+
+    Some element has changed by at least as much. If none of the four has changed, probably none has.
+    """
+    pairs = ((before.min, after.min), (before.max, after.max), (before.mean, after.mean), (before.rms, after.rms))
+    return max(abs(new - factor * old) for old, new in pairs)

@@ -25,7 +25,14 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.adversarial_gradients import opposed_losses
 from gviz.explain.grad_history import CLEARED, is_zero
 from gviz.explain.iteration_words import iteration_called
-from gviz.explain.parameter_updates import Write, is_unseen, nodes_with_numbers, write_place, writer_of
+from gviz.explain.parameter_updates import (
+    Write,
+    change_in_statistics,
+    is_unseen,
+    nodes_with_numbers,
+    write_place,
+    writer_of,
+)
 from gviz.explain.program_text import receiver, statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import Edit, after, before, moved, removed
@@ -34,7 +41,7 @@ from gviz.explain.tracking import ancestors, loses_tracking
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
-from gviz.values.value import Stats, Value
+from gviz.values.value import Value
 from gviz.values.value_text import bad_text, grad, norm, share
 
 # A gradient that a step has used and that the next backward added to
@@ -160,13 +167,8 @@ def _takes_back(before: Value, now: Value | None, value: Value) -> bool:
     old, moved, new = stats
     if old is None or moved is None or new is None:
         return False
-    left, moved_by = _difference(old, new), _difference(old, moved)
+    left, moved_by = change_in_statistics(old, new), change_in_statistics(old, moved)
     return left <= _ROUNDING * max(abs(old.min), abs(old.max)) and left < moved_by / 10
-
-
-def _difference(one: Stats, other: Stats) -> float:
-    pairs = ((one.min, other.min), (one.max, other.max), (one.mean, other.mean), (one.rms, other.rms))
-    return max(abs(a - b) for a, b in pairs)
 
 
 _ROUNDING = 1e-4

@@ -25,7 +25,7 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.grad_sum_over_passes import grad_sum
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import OF_LOSSES, SOFTMAXES, SQUASHING
-from gviz.explain.parameter_updates import options_of
+from gviz.explain.parameter_updates import change_in_statistics, options_of
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost
 from gviz.trace.graph_state import NodeInfo
@@ -274,8 +274,7 @@ def _is_trained(timeline: Timeline, leaf: int) -> bool:
     step = next((seq for seq, event in steps if leaf in event.parameters), 0)
     is_decayed = bool(step and before.rms and options_of(timeline, leaf, step).get("weight_decay"))
     shrunk = min(after.rms / before.rms, 1.0) if is_decayed else 1.0
-    pairs = ((before.min, after.min), (before.max, after.max), (before.mean, after.mean), (before.rms, after.rms))
-    return max(abs(end - shrunk * start) for start, end in pairs) > _MOVED * (before.rms or 1.0)
+    return change_in_statistics(before, after, shrunk) > _MOVED * (before.rms or 1.0)
 
 
 def _is_of_one(timeline: Timeline, node: int) -> bool:
