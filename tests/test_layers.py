@@ -137,7 +137,8 @@ INSIDE = {
         findings.intended_infinities findings.diverging_training findings.nan_origin
         findings.custom_backward_returns findings.checkpoint findings.other_errors findings.shape_and_dtype_mismatch
         findings.update_of_loop_variable findings.module_flag findings.backward_of_module
-        findings.position_of_samples findings.state_of_one_step findings.constant_condition findings.recurrent_output
+        findings.positions_along_batch findings.state_reset_each_step
+        findings.constant_condition findings.recurrent_output
         findings.dropped_result findings.no_gradient findings.copied_model findings.unregistered_layers
         findings.parameters_without_optimizer
         findings.adversarial_gradients findings.gradient_clearing findings.opposed_pass_gradients
@@ -153,7 +154,7 @@ INSIDE = {
         findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state
         findings.loss_not_falling
         findings.vanishing_exploding findings.steps_below_precision findings.unchanged_parameters
-        findings.moved_frozen_parameters findings.decayed_masked_elements
+        findings.moved_frozen_parameters findings.weight_decay_of_masked_elements
         findings.shared_parameters findings.weight_symmetry findings.padding_row findings.replicas
         findings.aliased_state findings.keys_not_loaded findings.running_statistics
         findings.train_eval_mode
@@ -163,7 +164,7 @@ INSIDE = {
         findings.unread_variable findings.log_scale findings.reparameterization_noise findings.schedulers
         findings.missing_causal_mask findings.early_mean findings.self_comparison
         findings.transmittance findings.flat_hinge findings.reference_model_penalty
-        findings.constant_ratio findings.carried_average
+        findings.constant_policy_ratio findings.carried_average
         findings.constant_term findings.unbalanced_loss_terms findings.batch_sum findings.sample_order
         findings.reversed_list findings.unlearned_buffer findings.label_smoothing
         findings.overwritten_setting findings.changed_data findings.denoising_target

@@ -26,13 +26,12 @@ _FEWEST = 3
 _ADDING = ("add", "sub", "addcmul", "addcdiv", "lerp")
 
 
-def states_of_one_step(survey: Survey) -> Iterator[Finding | None]:
+def states_reset_each_step(survey: Survey) -> Iterator[Finding | None]:
     """Yield the states that are zero at every decay: each line once."""
     by_line: defaultdict[int, list[tuple[NodeRecord, NodeRecord | None]]] = defaultdict(list)
     for record in survey.ops("mul", "lerp"):
         yield None
-        if not record.created.requires_grad:
-            by_line[record.created.stack].append((record, _zeros_decayed(survey, record)))
+        by_line[record.created.stack].append((record, _zeros_decayed(survey, record)))
     reported = set[object]()
     for decays in by_line.values():
         yield None
@@ -54,7 +53,7 @@ def _zeros_decayed(survey: Survey, decay: NodeRecord) -> NodeRecord | None:
     """Return the new tensor of zeros that is multiplied by one number, or of which a part is replaced; else None."""
     sources = list(survey.sources(decay))
     whole = [one for one in sources if one.shape == decay.shape]
-    state = whole[0] if whole and (decay.op == "lerp" or len(sources) == 2) else None
+    state = whole[0] if whole else None
     stats = state.stats if state is not None else None
     if state is None or state.value is None or stats is None or stats.zero < state.value.size:
         return None

@@ -27,7 +27,7 @@ _MOST_BEHIND = 80
 """The most operations after an addition among which its attention is searched."""
 
 
-def positions_of_samples(survey: Survey) -> Iterator[Finding | None]:
+def positions_along_batch(survey: Survey) -> Iterator[Finding | None]:
     """Yield the additions of positions along a dimension that the attention after them takes for the batch."""
     seen = set[int]()
     for record in survey.ops("add"):
