@@ -57,6 +57,27 @@ def test_a_state_that_is_zero_in_each_step_is_found_where_it_is_made(name, engin
     assert ("first step" in one.finding.fix) == (name == "in a dict")
 
 
+MEMBRANE = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(3, 2)
+for step in range(5):
+    mem = torch.zeros(4, 2)
+    for t in range(3):
+        mem = 0.9 * mem + net(torch.randn(4, 3))
+    net.zero_grad()
+    mem.pow(2).mean().backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_potential_that_a_sequence_carries_is_no_finding_though_only_its_zeros_are_untracked(engine, checks):
+    outcome = checks.of_text(MEMBRANE, engine)
+    assert outcome.errors == []
+    assert "state-made-anew" not in {one.finding.kind for one in outcome.found}
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", CARRIED)
 def test_a_state_that_is_carried_over_or_summed_is_no_finding(name, engine, checks):
