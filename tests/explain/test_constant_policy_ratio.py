@@ -76,6 +76,10 @@ RIGHT = {
     "once before the epochs": OLD + in_loop(EPOCHS, "step(objective(log_prob(policy, obs, act), old, adv))"),
     "kept from the rollout": in_loop(EPOCHS, "step(objective(log_prob(policy, obs, act), kept, adv))"),
     "on purpose": in_loop(EPOCHS, "logp = log_prob(policy, obs, act)\nstep(objective(logp, logp.detach(), adv))"),
+    "a copy that lags behind": in_loop(
+        EPOCHS, "with torch.no_grad():\n    for p, q in zip(older.parameters(), policy.parameters()):\n"
+        "        p.lerp_(q, 0.5)\n    old = log_prob(older, obs, act)\n"
+        "step(objective(log_prob(policy, obs, act), old, adv))"),
     "one epoch": OLD + "step(objective(log_prob(policy, obs, act), old, adv))",
     "one epoch of minibatches": in_loop(
         MINIBATCH, "o, a = obs[rows], act[rows]\nwith torch.no_grad():\n    old = log_prob(policy, o, a)\n"

@@ -35,6 +35,9 @@ def program(positions, table=BUFFER, first=True, batch=5):
     return text.replace("BATCH", str(batch))
 
 
+BY_HAND = program("x + self.pe[:x.size(0)]").replace("self.layer(x)", "(torch.softmax(x @ x.transpose(1, 2), -1) @ x)")
+
+
 def found(text, engine, checks):
     outcome = checks.of_text(text, engine)
     assert outcome.errors == []
@@ -51,6 +54,7 @@ def found(text, engine, checks):
             "+ self.pe\n", "+ self.pe[:5]\n"
         ),
         program("x + self.pe(torch.arange(x.size(0))).unsqueeze(1)", TABLE),
+        BY_HAND,
     ],
 )
 def test_positions_along_the_batch_are_found_where_they_are_added(text, engine, checks):
