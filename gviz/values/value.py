@@ -81,6 +81,15 @@ class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return prod(self.shape)
 
     @property
+    def counts_up(self) -> bool:
+        """Whether it has the statistics of 0, 1, 2 …, as ``torch.arange(n)``. Another order of these has them, too."""
+        stats, last = self.statistics(), self.size - 1
+        if stats is None or last < 1 or stats.nan or stats.inf:
+            return False
+        is_middle = abs(stats.mean - last / 2) <= 1e-6 * last
+        return (stats.min, stats.max, stats.zero) == (0, last, 1) and is_middle
+
+    @property
     def is_known(self) -> bool:
         """Whether anything about its numbers was stored."""
         return (self.data, self.stats, self.blob) != (None, None, None)

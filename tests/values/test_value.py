@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gviz.values.value import Stats, statistics
+from gviz.values.value import Stats, capture, statistics
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", "bool", "complex64"])
@@ -48,3 +48,21 @@ def test_what_a_broadcast_repeats_is_looked_at_once():
         0.0, 3.0, 1.5, statistics(array).rms, nan=10**14, inf=10**14, zero=10**14
     )
     assert np.isnan(statistics(np.broadcast_to(array[:1], (0, 7))).mean)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "counts"),
+    [
+        (np.arange(40), True),
+        (np.arange(40.0), True),
+        (np.arange(40)[::-1], True),
+        (np.arange(1, 41), False),
+        (np.append(np.arange(39), 38), False),
+        (np.append(np.zeros(2), np.arange(2, 40)), False),
+        (np.append(np.arange(39.0), np.nan), False),
+        (np.zeros(1), False),
+    ],
+)
+def test_numbers_that_count_up_are_known_by_their_statistics(numbers, counts):
+    assert capture(numbers).counts_up is counts
+    assert capture(numbers, limit=-1).counts_up is counts

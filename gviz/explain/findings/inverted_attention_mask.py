@@ -332,8 +332,8 @@ def _made_of_numbers(value: Value) -> Array | None:
         return np.full(shape, -np.inf)
     if not (stats.nan or stats.inf) and stats.min == stats.max:
         return np.full(shape, stats.min).astype(bool if value.dtype == "bool" else float)
-    counts = len(shape) == 1 and stats.min == 0 and stats.max == shape[0] - 1 and stats.mean == (shape[0] - 1) / 2
-    return np.arange(shape[0]) if counts and stats.zero == 1 and "int" in value.dtype else None
+    is_range = len(shape) == 1 and value.counts_up and "int" in value.dtype
+    return np.arange(shape[0]) if is_range else None
 
 
 def _computed(survey: Survey, record: NodeRecord, value: Value, n: int, known: dict[int, Array | None]) -> Array | None:

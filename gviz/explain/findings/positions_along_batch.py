@@ -66,8 +66,7 @@ def _runs_along_the_first(survey: Survey, positions: NodeRecord, shape: tuple[in
 
 def _counts_up(indices: NodeRecord, count: int) -> bool:
     """Return whether a tensor has the indices of the first rows of a table: 0, 1, 2 …"""
-    stats = indices.stats
-    return stats is not None and indices.shape == (count,) and (stats.min, stats.max) == (0, count - 1)
+    return indices.value is not None and indices.shape == (count,) and indices.value.counts_up
 
 
 def _attention_behind(survey: Survey, record: NodeRecord) -> NodeRecord | None:

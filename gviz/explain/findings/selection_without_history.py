@@ -185,15 +185,6 @@ class _Indices:
                     yield self._survey.nodes[node]
 
 
-def _is_row_number(record: NodeRecord) -> bool:
-    """Return whether an index counts the rows: ``torch.arange(n)``."""
-    stats = record.stats
-    last = record.value.size - 1 if record.value is not None else 0
-    if stats is None or last < 1:
-        return False
-    return (stats.min, stats.max) == (0, last) and abs(stats.mean - last / 2) < _NEARLY and stats.zero == 1
-
-
 def _selection(survey: Survey, write: _Write, indices: _Indices) -> NodeRecord | None:
     """Return the loss, or another operation, that selects the written elements."""
     written = set[int]().union(*(indices.of(one) for one in write.indices))
@@ -207,7 +198,11 @@ def _selection(survey: Survey, write: _Write, indices: _Indices) -> NodeRecord |
             seen.add(user.node)
             sources = list(survey.sources(user))
             if user.op in CLASS_LOSSES or user.op in _LOOKUPS:
-                places = [one for one in sources[1:] if not _is_float(one) and not _is_row_number(one)]
+                places = [
+                    one
+                    for one in sources[1:]
+                    if not _is_float(one) and not (one.value is not None and one.value.counts_up)
+                ]
                 if len(places) == 1 and not written.isdisjoint(indices.of(places[0])):
                     return user
             elif user.op in _BETWEEN and sum(one.created.requires_grad for one in sources) == 1:
