@@ -280,10 +280,10 @@ def test_where_there_is_no_iteration_of_that_number_it_is_said_how_many_there_ar
 
 def test_the_moments_of_an_iteration_are_from_its_beginning_to_where_it_is_through():
     timeline = iterations(3)
-    moments = span(timeline, "iteration 2")
+    moments = span(timeline, "iteration 2", pytest.fail)
     assert moments[0] == timeline.iterations[1].start
     assert moments[-1] == event_at(timeline, "iteration 2")
-    assert span(timeline, "backward 2")[-1] == ends(timeline, "backward")[1]
+    assert span(timeline, "backward 2", pytest.fail)[-1] == ends(timeline, "backward")[1]
 
 
 def validates(guard):
