@@ -186,12 +186,14 @@ INSIDE = {
         functions_and_methods number_conversion
         creation legacy_constructors ops.copying backward unsupported_methods operation_table ops._declaration
         ops.embedding ops.shape ops.comparison ops.diagonals ops.elementary_functions ops.arithmetic
-        ops.indexing ops.gathering ops.joining ops.losses ops.properties ops.reductions ops.activations
-        ops.attention ops.convolution ops.extremes ops.images ops.matrix_products ops.einsum ops.linear_algebra
+        ops.indexing ops.gathering ops.joining ops.losses ops.properties ops._reduction_arguments ops.reductions
+        ops.activations ops.attention ops.convolution ops.extremes ops.images ops.matrix_products ops.einsum
+        ops.norms_and_distances ops.linear_algebra
         linalg ops.normalization ops.pooling ops.random_draws random_tensors ops.sorting autograd.anomaly_mode
         autograd.function autograd.grad autograd.functional autograd.gradcheck autograd.graph autograd.variable
         utils.checkpoint utils.data.collate utils.data.dataset utils.data.sampler utils.data.dataloader
-        utils.hooks nn._families_by_dimension nn._module_calls nn.functional namespace operation_lookup type_stubs
+        utils.hooks nn._families_by_dimension nn._module_calls nn.functional ops.statistics ops.cumulative ops.products
+        namespace operation_lookup type_stubs
         nn.hooks nn.parameter
         serialization
         nn.deprecated_names nn.init nn.module nn.activation nn.container nn.conv nn.distance nn.dropout nn.embedding

@@ -29,7 +29,7 @@ from gviz.engine.ops.linear_algebra import (
 )
 from gviz.engine.ops.matrix_products import LinAlgError, matmul, multi_dot
 from gviz.engine.ops.matrix_products import linalg_cross as cross
-from gviz.engine.ops.reductions import vector_norm
+from gviz.engine.ops.norms_and_distances import vector_norm
 from gviz.engine.tensor import Tensor
 from gviz.engine.unsupported_names import lookup_in
 

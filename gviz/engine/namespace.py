@@ -12,6 +12,7 @@ from gviz.engine.ops import attention as attention
 from gviz.engine.ops import comparison as comparison
 from gviz.engine.ops import convolution as convolution
 from gviz.engine.ops import copying as copying
+from gviz.engine.ops import cumulative as cumulative
 from gviz.engine.ops import diagonals as diagonals
 from gviz.engine.ops import einsum as einsum
 from gviz.engine.ops import elementary_functions as elementary_functions
@@ -25,12 +26,15 @@ from gviz.engine.ops import linear_algebra as linear_algebra
 from gviz.engine.ops import losses as losses
 from gviz.engine.ops import matrix_products as matrix_products
 from gviz.engine.ops import normalization as normalization
+from gviz.engine.ops import norms_and_distances as norms_and_distances
 from gviz.engine.ops import pooling as pooling
+from gviz.engine.ops import products as products
 from gviz.engine.ops import properties as properties
 from gviz.engine.ops import random_draws as random_draws
 from gviz.engine.ops import reductions as reductions
 from gviz.engine.ops import shape as shape
 from gviz.engine.ops import sorting as sorting
+from gviz.engine.ops import statistics as statistics
 from gviz.engine.ops import strided as strided
 
 front("backward", function=False)(backward.backward)

@@ -10,7 +10,7 @@ from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops._examples import spaced
 from gviz.engine.ops.arithmetic import plus_number
 from gviz.engine.ops.joining import broadcast_tensors
-from gviz.engine.ops.reductions import read_by_order, vector_norm, vector_norm_op
+from gviz.engine.ops.norms_and_distances import read_by_order, vector_norm, vector_norm_op
 from gviz.engine.ops.shape import normal_dims, run
 from gviz.engine.promotion import result_type
 from gviz.engine.tensor import Tensor

@@ -11,7 +11,7 @@ several operations) and `shape` (results that share memory).
 | chapter | files |
 |---|---|
 | pointwise | `arithmetic`, `elementary_functions`, `comparison`, `activations` |
-| reductions | `reductions`, `extremes`, `sorting` |
+| reductions | `reductions`, `products`, `statistics`, `norms_and_distances`, `cumulative`, `extremes`, `sorting` |
 | indexing, slicing, joining | `shape`, `indexing`, `gathering`, `joining`, `diagonals`, `embedding` |
 | linear algebra | `matrix_products`, `einsum`, `linear_algebra` |
 | networks | `convolution`, `pooling`, `images`, `normalization`, `attention`, `losses` |
@@ -22,5 +22,6 @@ For ``x * y``, the operator ``Tensor.__mul__``, defined by `arithmetic`, calls `
 This computes ``mul.forward`` on the two arrays and, if a gradient may be needed, makes a ``MulBackward0`` that saves
 what the rules of ``mul`` use. In the backward pass the node calls these rules.
 
-Three files are helpers: `_examples`, `_kernels` (work on arrays), `_declaration` (short forms of declarations).
+Four files are helpers: `_examples`, `_kernels` (work on arrays), `_declaration` (short forms of declarations) and
+`_reduction_arguments` (`dim` and `dtype` of reductions).
 """

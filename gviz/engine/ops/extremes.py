@@ -12,9 +12,9 @@ from gviz.engine.functions_and_methods import Number, checked, front, number
 from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import spaced
 from gviz.engine.ops._kernels import all_in_rows, in_rows, refuse_unless
+from gviz.engine.ops._reduction_arguments import Dims, applied, kept, numpy_names, one_dim, reduced_dims
 from gviz.engine.ops.comparison import maximum, minimum, where
 from gviz.engine.ops.gathering import gather_op, scatter_along
-from gviz.engine.ops.reductions import Dims, applied, kept, numpy_names, one_dim, reduced_dims
 from gviz.engine.ops.shape import unsqueeze_dims
 from gviz.engine.tensor import Tensor
 from gviz.values.value import Array

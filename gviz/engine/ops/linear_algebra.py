@@ -28,7 +28,7 @@ from gviz.engine.ops.matrix_products import (
     turned,
     zero_pivot,
 )
-from gviz.engine.ops.reductions import vector_norm
+from gviz.engine.ops.norms_and_distances import vector_norm
 from gviz.engine.ops.shape import flatten, normal_dims, reshape, run, unsqueeze_dims
 from gviz.engine.return_types import results_type
 from gviz.engine.tensor import Tensor, new_tensor

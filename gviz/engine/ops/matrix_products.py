@@ -20,9 +20,9 @@ from gviz.engine.op import Example, Op, Rule, apply, promote_operands
 from gviz.engine.ops._declaration import Prepared
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import check_broadcast, refuse_unless
+from gviz.engine.ops._reduction_arguments import one_dim
 from gviz.engine.ops.copying import clone, contiguous
 from gviz.engine.ops.joining import common_shape
-from gviz.engine.ops.reductions import one_dim
 from gviz.engine.ops.shape import (
     adjoint,
     expand,
@@ -40,9 +40,8 @@ from gviz.engine.ops.shape import (
     unsqueeze_dims,
     view,
 )
-from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
-from gviz.source.call_stack import warn
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -969,7 +968,7 @@ trilinear: Op = Op(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The cross product, and covariance.
+# The cross product.
 
 
 def _cross(self: Array, other: Array, dim: int) -> Any:
@@ -1024,45 +1023,3 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
             messages.warn_once(messages.CROSS)
             return linalg_cross(input, checked(cross_op, other, 2), dim=axis)
     raise RuntimeError("no dimension of size 3 in input")
-
-
-def _check_rows(name: str, input: Tensor) -> None:
-    if input.ndim > 2:
-        raise RuntimeError(
-            f"{name}(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
-        )
-
-
-@front("cov")
-def cov(
-    input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
-) -> Tensor:
-    """The covariance matrix of the rows of `input`."""
-    _check_rows("cov", input)
-    if input.dtype is dtypes.bool_:
-        raise RuntimeError("cov(): bool dtype is not supported for input")
-    if fweights is not None or aweights is not None:
-        raise RuntimeError("gviz's built-in engine has no weights for cov()")
-    rows = input if input.ndim == 2 else input.view(1, -1)
-    if not rows.dtype.is_floating_point:
-        rows = rows.to(dtypes.get_default_dtype())
-    count = new_tensor(np.array(rows.shape[1]))
-    if rows.shape[1] <= correction:
-        warn(messages.COV_FREEDOM)
-    centered = rows - (rows.sum(1) / count).unsqueeze(1)
-    freedom = (count - correction).clamp(min=0)
-    result: Tensor = (centered.mm(centered.t()) / freedom).squeeze()
-    return result
-
-
-@front("corrcoef")
-def corrcoef(input: Tensor) -> Tensor:
-    """The correlation matrix of the rows of `input`, with values between -1 and 1."""
-    _check_rows("corrcoef", input)
-    together = cov(input)
-    if not together.ndim:
-        return together / together
-    deviation = together.diagonal().sqrt()
-    scaled = together / deviation.view(-1, 1) / deviation.view(1, -1)
-    result: Tensor = scaled.clamp(-1, 1)
-    return result
