@@ -155,7 +155,7 @@ INSIDE = {
         findings.loss_not_falling
         findings.vanishing_exploding findings.steps_below_precision findings.unchanged_parameters
         findings.moved_frozen_parameters findings.weight_decay_of_masked_elements
-        findings.shared_parameters findings.weight_symmetry findings.padding_row findings.replicas
+        findings.shared_parameters findings.weight_symmetry findings.padding_row findings.data_parallel_replicas
         findings.aliased_state findings.keys_not_loaded findings.running_statistics
         findings.train_eval_mode
         findings.inverted_loss_mask findings.inverted_attention_mask findings.contrastive_diagonal

@@ -1,4 +1,4 @@
-"""Copies of a model that get one gradient and have different numbers."""
+"""Replicas of a model for data-parallel training that get one gradient and have different numbers."""
 
 from __future__ import annotations
 
