@@ -125,7 +125,8 @@ INSIDE = {
     "compare": "compared_iteration tolerance source_changes alignment recording_comparison ranks",
     "graphify": "break_recorder construct tensor_code conversions rewrite breaks",
     "rerun": """
-        change_parser branch branch_recording inputs function_body forward function_backward iteration
+        change_parser branch branch_recording inputs custom_function_forward node_forward custom_function_backward
+        iteration
         finite_differences surrogate_gradients second_order pytorch_text checked_script reproduction_script""",
     "explain": """
         program_text statements_without_effect source_edit finding node_question operation_sets formula grad_history
@@ -143,7 +144,7 @@ INSIDE = {
         findings.parameters_without_optimizer
         findings.adversarial_gradients findings.gradient_clearing findings.opposed_pass_gradients
         findings.gradient_clipping findings.loss_scale findings.gradient_accumulation findings.learning_rate
-        uses_without_gradient loss_contributions
+        findings.uses_without_gradient loss_contributions
         findings.grad_sum_over_passes findings.hook_mistakes findings.zero_gradient
         findings.value_origin findings.in_place_errors findings.second_backward findings.softmax_index_groups
         findings.broadcast findings.summed_loss findings.masked_mean findings.one_flag_for_all_rows
@@ -177,7 +178,7 @@ INSIDE = {
         findings.softmax_dimension findings.mask_after_softmax findings.duplicate_index
         findings.losses_of_log_probabilities findings.writes_through_data
         finding_kinds
-        why failed_call leaves_without_gradient checked_finding suppressed_findings check typed_question node_facts
+        why failed_call leaf_findings checked_finding suppressed_findings check typed_question node_facts
         event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types

@@ -141,7 +141,7 @@ def _sent_by_loss(loss_pass: _LossPass, source: int) -> dict[int, _ByLoss]:
     recorded = loss_pass.recorded[source]
     if len(losses) == 1:
         return {slot: {losses[0]: _array(loss_pass, part)} for slot, part in recorded.items()}
-    from gviz.rerun.forward import vector_jacobian_products  # imports the engine, which few answers need
+    from gviz.rerun.node_forward import vector_jacobian_products  # imports the engine, which few answers need
 
     each = [{nr: shares[loss] for nr, shares in arrived.items() if loss in shares} for loss in losses]
     info = loss_pass.timeline.info(source)

@@ -7,8 +7,8 @@ The program itself never runs again. Three questions are answered this way, each
 3. `reproduction_script`: can this moment be reproduced without the program? It writes a script that gives the
    recorded numbers.
 
-All three need `forward`: a recorded node as a callable function. `function_body` does the same for a
-`torch.autograd.Function` of the program.
+All three need `node_forward`: a recorded node as a callable function. `custom_function_forward` does the same for a
+`torch.autograd.Function` of the program, and `custom_function_backward` compares its backward with it.
 
 Example: ``whatif x = 5`` is parsed by `change_parser` to ``Change(node=1, numbers=5)``. `rerun_iteration` processes the
 events of the iteration: the leaf ``x`` is created with 5 instead of 2, ``x * y`` runs on it and gives 15, the backward

@@ -24,10 +24,10 @@ from gviz import emit
 from gviz import events as e
 from gviz.engine.tensor import new_tensor
 from gviz.errors import GvizError
-from gviz.rerun import forward
-from gviz.rerun.forward import Forward, forward_of
-from gviz.rerun.function_body import repeated_inputs
+from gviz.rerun import node_forward
+from gviz.rerun.custom_function_forward import repeated_inputs
 from gviz.rerun.inputs import inputs_of, stored_array
+from gviz.rerun.node_forward import Forward, forward_of
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.node_gradients import step_grads
 from gviz.trace.timeline import Timeline
@@ -378,7 +378,7 @@ class Probe:
         inputs = [new_tensor(np.array(array)) for array in arrays]  # an operation may write to its inputs
         try:
             outputs = self.forward(inputs)
-        except forward.FAILURES as error:
+        except node_forward.FAILURES as error:
             raise GvizError(f"{self.info.op.name} cannot be run on its own", why=str(error), exit_code=2) from None
         return [output._array.astype(np.float64) for output in outputs]
 

@@ -20,11 +20,11 @@ from gviz.engine.op import Op
 from gviz.engine.operation_lookup import VIEW, is_in_place, recorded_operation
 from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
 from gviz.errors import KEEP_ALL
-from gviz.rerun import forward
+from gviz.rerun import node_forward
 from gviz.rerun.branch import Branch, Decision, Decisions, Stop, with_ancestors
 from gviz.rerun.branch_recording import BranchLog
 from gviz.rerun.change_parser import Change, RequestedChanges
-from gviz.rerun.forward import FAILURES
+from gviz.rerun.node_forward import FAILURES
 from gviz.trace.graph_state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Array, Value
@@ -250,7 +250,7 @@ class Rerun:
         with self.log.as_node(created):
             try:
                 self.tensors[node] = [*self._outputs(op, created, present)]
-            except forward.FAILURES as error:
+            except node_forward.FAILURES as error:
                 self.stop(node, f"it failed: {error}")
 
     def _outputs(self, op: Op, created: e.NodeCreated, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -259,8 +259,8 @@ class Rerun:
         changes = self.requests.values.get(node, {})
         in_own_memory = op.memory == "new" and not is_in_place(seen)
         if changes and in_own_memory:
-            op = forward.with_changed_results(op, changes)
-        outputs = self._refreshed(created, inputs) or forward.run_operation(op, seen, created, inputs)
+            op = node_forward.with_changed_results(op, changes)
+        outputs = self._refreshed(created, inputs) or node_forward.run_operation(op, seen, created, inputs)
         self.log.number_last(node)
         self.requests.note_reached(node)
         for nr, change in changes.items() if not in_own_memory else ():
@@ -273,11 +273,15 @@ class Rerun:
 
     def _refreshed(self, created: e.NodeCreated, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Return the view that was updated after a write to its base, if this node is one."""
-        if not forward.is_regenerated(created):
+        if not node_forward.is_regenerated(created):
             return []
         for outputs in self.tensors.values():
             for tensor in outputs:
-                if tensor is not None and forward.is_view(tensor, inputs[0], created) and tensor.grad_fn is not None:
+                if (
+                    tensor is not None
+                    and node_forward.is_view(tensor, inputs[0], created)
+                    and tensor.grad_fn is not None
+                ):
                     return [tensor]
         return []
 

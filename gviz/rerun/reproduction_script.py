@@ -18,7 +18,7 @@ from gviz.engine.operation_lookup import attributes_of
 from gviz.engine.tensor import Tensor
 from gviz.errors import GvizError
 from gviz.rerun.checked_script import IMPORTS, SAME, CheckedScript, isolated, script_names
-from gviz.rerun.forward import ENGINE, operation_of
+from gviz.rerun.node_forward import ENGINE, operation_of
 from gviz.rerun.pytorch_text import Literals, spellings
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline

@@ -132,7 +132,7 @@ def first_calls(timeline: Timeline) -> dict[int, list[tuple[int, e.NodeCreated]]
 def _refusal(timeline: Timeline, created: e.NodeCreated) -> str:
     """Return why the recording does not show whether the rule of a call is right; empty if it does."""
     from gviz.rerun.finite_differences import work_of
-    from gviz.rerun.forward import forward_of
+    from gviz.rerun.node_forward import forward_of
 
     if not all(map(_is_stored, _needed(timeline, created))):
         return "what it was given was not stored (--values all)"

@@ -16,6 +16,7 @@ from gviz.explain.display_names import label, label_at
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.nan_origin import suspected_source
 from gviz.explain.findings.parameters_without_optimizer import unused_gradient
+from gviz.explain.findings.uses_without_gradient import silent_uses
 from gviz.explain.grad_history import (
     CLEARED,
     Accumulation,
@@ -34,7 +35,6 @@ from gviz.explain.parameter_updates import has_stepped
 from gviz.explain.pass_contributions import contribution, contributions, with_agreement
 from gviz.explain.program_text import line_text
 from gviz.explain.source_frames import at_text, innermost
-from gviz.explain.uses_without_gradient import silent_uses
 from gviz.trace.graph_state import Contribution
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped

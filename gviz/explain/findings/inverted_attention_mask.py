@@ -338,7 +338,7 @@ def _made_of_numbers(value: Value) -> Array | None:
 
 def _computed(survey: Survey, record: NodeRecord, value: Value, n: int, known: dict[int, Array | None]) -> Array | None:
     """Return the result of an operation, run again, if it has as many zeros as the recorded value."""
-    from gviz.rerun.forward import result_again  # the engine, which few answers need
+    from gviz.rerun.node_forward import result_again  # the engine, which few answers need
 
     arrays = [_elements(survey, source, n, known) for source in survey.sources(record)]
     given = [array for array in arrays if array is not None]

@@ -34,7 +34,7 @@ from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, file_line
 
 if TYPE_CHECKING:
-    from gviz.rerun.function_backward import FunctionCall
+    from gviz.rerun.custom_function_backward import FunctionCall
 
 _CALLS = 3
 """The calls of each function that are tried."""
@@ -50,7 +50,7 @@ def constant_intermediates(survey: Survey) -> Iterator[Finding | None]:
     for record in survey.nodes.values():
         if record.created.during[0] in graphs:
             rules[record.created.during].append(record)
-    from gviz.rerun.function_backward import lacks_a_term  # imports the engine, which few answers need
+    from gviz.rerun.custom_function_backward import lacks_a_term  # imports the engine, which few answers need
 
     tried: defaultdict[int, int] = defaultdict(int)
     for (_, node), records in rules.items():
@@ -84,7 +84,7 @@ def _call_of(survey: Survey, function: NodeRecord, records: Sequence[NodeRecord]
                 saved[node] = depending[node]
     if not saved or not any(one.created.requires_grad for one in backward):
         return None
-    from gviz.rerun.function_backward import FunctionCall
+    from gviz.rerun.custom_function_backward import FunctionCall
 
     return FunctionCall(info, forward, backward, list(saved.values()))
 

@@ -51,7 +51,7 @@ def _gives_another_result(timeline: Timeline, info: NodeInfo) -> bool:
     recorded = timeline.array(value) if value is not None and value.size <= _MOST_ELEMENTS else None
     if recorded is None or recorded.dtype.kind != "f":
         return False
-    from gviz.rerun.forward import result_again  # the engine, which few answers need
+    from gviz.rerun.node_forward import result_again  # the engine, which few answers need
 
     again = result_again(timeline, info)
     if again is None or again.shape != recorded.shape:

@@ -2,8 +2,8 @@
 
 There are three cases. An operation of the engine is run from its event. An operation of another framework is run as the
 engine's operation of the same name, if that gives the recorded result. A function of the program is run as the
-operations that its forward recorded (`gviz.rerun.function_body`). Calls of several operations, such as ``matmul``,
-and conversions, such as ``long()``, are run by their name (`run_by_name`).
+operations that its forward recorded (`gviz.rerun.custom_function_forward`). Calls of several operations, such as
+``matmul``, and conversions, such as ``long()``, are run by their name (`run_by_name`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gviz.engine.tensor import Tensor, new_tensor
 from gviz.errors import GvizError
 from gviz.events import NodeCreated, OpSeen, Output
 from gviz.rerun.change_parser import Changes
-from gviz.rerun.function_body import FunctionBody, Use, refusal, repeated_inputs
+from gviz.rerun.custom_function_forward import FunctionBody, Use, refusal, repeated_inputs
 from gviz.rerun.inputs import input_array, inputs_of, stored_array
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline

@@ -18,7 +18,7 @@ from gviz import emit
 from gviz import events as e
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.errors import GvizError
-from gviz.rerun.forward import FAILURES, runs_of
+from gviz.rerun.node_forward import FAILURES, runs_of
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Array, Value
