@@ -130,56 +130,58 @@ INSIDE = {
         finite_differences surrogate_gradients second_order pytorch_text checked_script reproduction_script""",
     "explain": """
         program_text statements_without_effect source_edit finding node_question operation_sets formula grad_history
-        parameter_updates backward_passes
-        training source_frames display_names iteration_words hook_effects recording_survey program_errors tracking
-        value_computation saved_memory
-        module_times module_costs iteration_summary
-        outgoing_gradients pass_contributions findings.budget_alarms findings.nan_arithmetic findings.nan_remedies
-        findings.intended_infinities findings.diverging_training findings.nan_origin
-        findings.custom_backward_returns findings.checkpoint findings.other_errors findings.shape_and_dtype_mismatch
-        findings.update_of_loop_variable findings.module_flag findings.backward_of_module
-        findings.positions_along_batch findings.state_reset_each_step
-        findings.constant_condition findings.recurrent_output
-        findings.dropped_result findings.no_gradient findings.copied_model findings.unregistered_layers
-        findings.parameters_without_optimizer
-        findings.adversarial_gradients findings.gradient_clearing findings.opposed_pass_gradients
-        findings.gradient_clipping findings.loss_scale findings.gradient_accumulation findings.learning_rate
-        findings.uses_without_gradient loss_contributions
-        findings.grad_sum_over_passes findings.hook_mistakes findings.zero_gradient
-        findings.value_origin findings.in_place_errors findings.second_backward findings.softmax_index_groups
-        findings.broadcast findings.summed_loss findings.masked_mean findings.one_flag_for_all_rows
-        findings.softmax_twice findings.squashed_twice findings.default_normalization_dimension
-        findings.shifted_labels
-        findings.attached_target findings.loss_of_other_part findings.cut_summand findings.selection_without_history
-        findings.target_range findings.target_in_input
-        findings.running_sum findings.kept_graphs findings.unused_losses findings.recurrent_state
-        findings.loss_not_falling
-        findings.vanishing_exploding findings.steps_below_precision findings.unchanged_parameters
-        findings.moved_frozen_parameters findings.weight_decay_of_masked_elements
-        findings.shared_parameters findings.weight_symmetry findings.padding_row findings.data_parallel_replicas
-        findings.aliased_state findings.keys_not_loaded findings.running_statistics
-        findings.train_eval_mode
-        findings.inverted_loss_mask findings.inverted_attention_mask findings.contrastive_diagonal
-        findings.prediction_range
-        findings.unbounded_loss
-        findings.unread_variable findings.log_scale findings.reparameterization_noise findings.schedulers
-        findings.missing_causal_mask findings.early_mean findings.self_comparison
-        findings.transmittance findings.flat_hinge findings.reference_model_penalty
-        findings.constant_policy_ratio findings.carried_average
-        findings.constant_term findings.unbalanced_loss_terms findings.batch_sum findings.sample_order
-        findings.reversed_list findings.unlearned_buffer findings.label_smoothing
-        findings.overwritten_setting findings.changed_data findings.denoising_target
-        findings.fisher_information findings.custom_backward_rule findings.overwritten_incoming_gradient
-        findings.saved_intermediates findings.data_layout findings.second_derivatives
-        findings.gradient_penalty findings.unused_argument
-        findings.steps_without_new_gradient findings.optimizer_made_in_loop
-        findings.undone_steps
-        findings.overwritten_inputs findings.hook_writes findings.lost_writes findings.normalization_of_one_element
-        findings.softmax_dimension findings.mask_after_softmax findings.duplicate_index
-        findings.losses_of_log_probabilities findings.writes_through_data
-        finding_kinds
-        why failed_call leaf_findings checked_finding suppressed_findings check typed_question node_facts
-        event_description gradcheck_report whatif""",
+        parameter_updates backward_passes training source_frames display_names iteration_words hook_effects
+        recording_survey program_errors tracking value_computation saved_memory module_times module_costs
+        iteration_summary outgoing_gradients pass_contributions findings.training_loop.budget_alarms
+        findings.gradient_values.nan_arithmetic findings.gradient_values.nan_remedies
+        findings.gradient_values.intended_infinities findings.gradient_values.diverging_training
+        findings.gradient_values.nan_origin findings.custom_functions.custom_backward_returns findings.errors.checkpoint
+        findings.errors.other_errors findings.errors.shape_and_dtype_mismatch
+        findings.missing_gradient.update_of_loop_variable findings.missing_gradient.module_flag
+        findings.missing_gradient.backward_of_module findings.model.positions_along_batch
+        findings.training_loop.state_reset_each_step findings.model.constant_condition findings.model.recurrent_output
+        findings.missing_gradient.dropped_result findings.missing_gradient.no_gradient
+        findings.missing_gradient.copied_model findings.missing_gradient.unregistered_layers
+        findings.missing_gradient.parameters_without_optimizer findings.training_loop.adversarial_gradients
+        findings.training_loop.gradient_clearing findings.gradient_values.opposed_pass_gradients
+        findings.training_loop.gradient_clipping findings.training_loop.loss_scale
+        findings.training_loop.gradient_accumulation findings.training_loop.learning_rate
+        findings.missing_gradient.uses_without_gradient loss_contributions findings.gradient_values.grad_sum_over_passes
+        findings.gradient_values.hook_mistakes findings.gradient_values.zero_gradient
+        findings.gradient_values.value_origin findings.errors.in_place_errors findings.errors.second_backward
+        findings.model.softmax_index_groups findings.loss.broadcast findings.loss.summed_loss findings.loss.masked_mean
+        findings.model.one_flag_for_all_rows findings.model.softmax_twice findings.model.squashed_twice
+        findings.model.default_normalization_dimension findings.loss.shifted_labels findings.loss.attached_target
+        findings.loss.loss_of_other_part findings.missing_gradient.cut_summand
+        findings.missing_gradient.selection_without_history findings.loss.target_range findings.loss.target_in_input
+        findings.training_loop.running_sum findings.training_loop.kept_graphs findings.missing_gradient.unused_losses
+        findings.training_loop.recurrent_state findings.training_loop.loss_not_falling
+        findings.gradient_values.vanishing_exploding findings.training_loop.steps_below_precision
+        findings.training_loop.unchanged_parameters findings.training_loop.moved_frozen_parameters
+        findings.training_loop.weight_decay_of_masked_elements findings.model.shared_parameters
+        findings.gradient_values.weight_symmetry findings.gradient_values.padding_row
+        findings.state_and_data.data_parallel_replicas findings.state_and_data.aliased_state
+        findings.state_and_data.keys_not_loaded findings.state_and_data.running_statistics
+        findings.state_and_data.train_eval_mode findings.loss.inverted_loss_mask findings.model.inverted_attention_mask
+        findings.loss.contrastive_diagonal findings.loss.prediction_range findings.loss.unbounded_loss
+        findings.state_and_data.unread_variable findings.loss.log_scale findings.loss.reparameterization_noise
+        findings.training_loop.schedulers findings.model.missing_causal_mask findings.loss.early_mean
+        findings.loss.self_comparison findings.model.transmittance findings.gradient_values.flat_hinge
+        findings.loss.reference_model_penalty findings.loss.constant_policy_ratio findings.training_loop.carried_average
+        findings.loss.constant_term findings.loss.unbalanced_loss_terms findings.loss.batch_sum
+        findings.state_and_data.sample_order findings.training_loop.reversed_list
+        findings.missing_gradient.unlearned_buffer findings.loss.label_smoothing
+        findings.training_loop.overwritten_setting findings.state_and_data.changed_data findings.loss.denoising_target
+        findings.loss.fisher_information findings.custom_functions.custom_backward_rule
+        findings.custom_functions.overwritten_incoming_gradient findings.custom_functions.saved_intermediates
+        findings.model.data_layout findings.custom_functions.second_derivatives findings.loss.gradient_penalty
+        findings.missing_gradient.unused_argument findings.training_loop.steps_without_new_gradient
+        findings.training_loop.optimizer_made_in_loop findings.training_loop.undone_steps
+        findings.model.overwritten_inputs findings.gradient_values.hook_writes findings.missing_gradient.lost_writes
+        findings.model.normalization_of_one_element findings.model.softmax_dimension findings.model.mask_after_softmax
+        findings.model.duplicate_index findings.loss.losses_of_log_probabilities
+        findings.state_and_data.writes_through_data finding_kinds why failed_call leaf_findings checked_finding
+        suppressed_findings check typed_question node_facts event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
         modes operation_watchers anomaly_detection printing node tensor promotion random broadcasting instrumentation op

@@ -149,7 +149,7 @@ def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Findin
 
 def _wrong_rules_on_path(timeline: Timeline, findings: list[Finding], n: int) -> Iterator[Finding]:
     """Return wrong backward rules of the program's own functions that the explained gradient passed through."""
-    from gviz.explain.findings.custom_backward_rule import suspect_rules
+    from gviz.explain.findings.custom_functions.custom_backward_rule import suspect_rules
 
     for node in dict.fromkeys(one.node for one in findings if one.kind == "gradient"):
         yield from suspect_rules(timeline, node, n)

@@ -10,7 +10,7 @@ from gviz.explain.checked_finding import LEVELS, Checked
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding, whole
 from gviz.explain.finding_kinds import BY_NAME, KINDS, Kind
-from gviz.explain.findings.copied_model import parameter_copies
+from gviz.explain.findings.missing_gradient.copied_model import parameter_copies
 from gviz.explain.leaf_findings import leaf_findings
 from gviz.explain.program_errors import all_failures
 from gviz.explain.recording_survey import Survey

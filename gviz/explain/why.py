@@ -14,8 +14,8 @@ from gviz.errors import GvizError
 from gviz.explain.display_names import further_names, label
 from gviz.explain.finding import Finding
 from gviz.explain.finding_kinds import KINDS, located
-from gviz.explain.findings.budget_alarms import in_unrecorded_iteration
-from gviz.explain.findings.no_gradient import ASK_ERROR
+from gviz.explain.findings.missing_gradient.no_gradient import ASK_ERROR
+from gviz.explain.findings.training_loop.budget_alarms import in_unrecorded_iteration
 from gviz.explain.node_question import Question, node_question
 from gviz.explain.program_errors import Failure, failure_at
 from gviz.query.name_lookup import NamedNodes

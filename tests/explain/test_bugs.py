@@ -5,7 +5,7 @@ from explain.programs import HERE, line_of, recorded
 
 from gviz.explain.check import check
 from gviz.explain.finding import lines, whole
-from gviz.explain.findings.kept_graphs import alive_graphs
+from gviz.explain.findings.training_loop.kept_graphs import alive_graphs
 from gviz.explain.recording_survey import Survey
 from gviz.explain.typed_question import answers
 from gviz.explain.why import why

@@ -7,7 +7,7 @@ from gviz import events as e
 from gviz.cli.main import run_command
 from gviz.explain.check import check
 from gviz.explain.finding import lines
-from gviz.explain.findings.custom_backward_rule import untried_functions
+from gviz.explain.findings.custom_functions.custom_backward_rule import untried_functions
 
 
 @pytest.fixture(params=["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])

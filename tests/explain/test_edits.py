@@ -10,18 +10,15 @@ from explain.programs import builtin
 from benchmarks.answers import edit_for, findings_in, mends, programs
 from gviz.explain import program_text
 from gviz.explain import source_edit as edits
-from gviz.explain.findings import (
-    duplicate_index,
+from gviz.explain.findings.errors import in_place_errors, second_backward
+from gviz.explain.findings.gradient_values import nan_remedies, zero_gradient
+from gviz.explain.findings.missing_gradient import no_gradient, parameters_without_optimizer
+from gviz.explain.findings.model import duplicate_index
+from gviz.explain.findings.training_loop import (
     gradient_accumulation,
-    in_place_errors,
     kept_graphs,
     learning_rate,
-    nan_remedies,
-    no_gradient,
     optimizer_made_in_loop,
-    parameters_without_optimizer,
-    second_backward,
-    zero_gradient,
 )
 from gviz.explain.source_edit import Edit
 from gviz.source.call_stack import Frame

@@ -5,7 +5,7 @@ import types
 import pytest
 
 from gviz.explain.check import check
-from gviz.explain.findings.no_gradient import variable_owners, variables_read
+from gviz.explain.findings.missing_gradient.no_gradient import variable_owners, variables_read
 from gviz.explain.why import why
 from gviz.trace import load
 from gviz.trace.recording.record import Kept, record

@@ -9,7 +9,7 @@ import pytest
 from explain.programs import recorded_text
 
 from gviz.explain.finding import lines
-from gviz.explain.findings.saved_intermediates import constant_intermediates
+from gviz.explain.findings.custom_functions.saved_intermediates import constant_intermediates
 from gviz.explain.recording_survey import Survey
 
 ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]

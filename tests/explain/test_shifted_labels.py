@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gviz.explain.finding import lines
-from gviz.explain.findings.shifted_labels import _arranged, _index
+from gviz.explain.findings.loss.shifted_labels import _arranged, _index
 
 HEAD = """import torch
 from torch import nn

@@ -3,7 +3,7 @@
 import pytest
 
 from gviz.explain.finding import lines
-from gviz.explain.findings.data_layout import permutation
+from gviz.explain.findings.model.data_layout import permutation
 
 HEAD = """
 import copy

@@ -11,7 +11,7 @@ from explain.programs import recorded_text
 
 from gviz.explain.check import check
 from gviz.explain.finding import lines
-from gviz.explain.findings.checkpoint import other_recomputation
+from gviz.explain.findings.errors.checkpoint import other_recomputation
 from gviz.explain.recording_survey import Survey
 from gviz.trace import load
 from gviz.trace.recording.record import record

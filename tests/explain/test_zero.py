@@ -6,7 +6,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.check import check
-from gviz.explain.findings import zero_gradient
+from gviz.explain.findings.gradient_values import zero_gradient
 from gviz.explain.typed_question import answer
 from gviz.query.name_lookup import NamedNodes
 

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from gviz.explain.findings.no_gradient import variable_owners
+from gviz.explain.findings.missing_gradient.no_gradient import variable_owners
 from gviz.source import parsing
 from gviz.trace.naming.bindings import bindings
 

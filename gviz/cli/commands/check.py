@@ -153,7 +153,7 @@ def _show_not_seen(inputs: Recordings) -> None:
 
 def _not_seen(timeline: Timeline) -> Iterator[str]:
     from gviz.events import NOT_SEEN, NodeCreated, Warned
-    from gviz.explain.findings.custom_backward_rule import untried_functions
+    from gviz.explain.findings.custom_functions.custom_backward_rule import untried_functions
     from gviz.values.plain_text import shown
 
     if timeline.missing:

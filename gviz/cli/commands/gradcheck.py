@@ -113,7 +113,7 @@ def _nodes_at(timeline: Timeline, places: Iterable[str], n: int) -> list[int]:
 
 
 def _own(timeline: Timeline) -> list[int]:
-    from gviz.explain.findings.custom_backward_rule import first_calls
+    from gviz.explain.findings.custom_functions.custom_backward_rule import first_calls
 
     nodes = [event.node for calls in first_calls(timeline).values() for _, event in calls]
     if not nodes:

@@ -1,0 +1,1 @@
+"""Functions of the program with a backward rule of their own, and second derivatives."""

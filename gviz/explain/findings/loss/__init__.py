@@ -1,0 +1,1 @@
+"""The loss: its targets, terms, means, masks and signs."""
