@@ -93,7 +93,7 @@ TORCH = Framework(
     "torch",
     "PyTorch",
     "gviz.adapters.pytorch.attachment",
-    "gviz.adapters.pytorch.budget_monitor",
+    "gviz.adapters.pytorch.monitored_training",
     "gviz.adapters.pytorch.existing_graph",
     "pip install 'gviz[torch]'",
 )

@@ -101,10 +101,10 @@ INSIDE = {
     "source": "call_stack parsing saved_tensor_names variables_of_objects",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
-        private_api cuda_captures host_copies tensor_properties cuda_kernels device_values warning_lines
+        private_api cuda_captures tensor_properties cuda_kernels device_values warning_lines
         value_capture operation_catalog node_identity recording_state gradient_hooks node_creation autograd_graph
         call_arguments existing_graph in_place_writes attribute_writes cuda_graphs module_calls optimizers
-        function_mode compilation autograd_passes attachment iteration_timer state_snapshot budget_monitor""",
+        function_mode compilation autograd_passes attachment iteration_timer state_snapshot monitored_training""",
     "program": """
         rank_trace_files target hidden_frames start.sitecustomize recording_request interpreter_exit torch_alias
         rank_recording recording_process""",
@@ -147,14 +147,14 @@ INSIDE = {
         findings.training_loop.gradient_clipping findings.training_loop.loss_scale
         findings.training_loop.gradient_accumulation findings.training_loop.learning_rate
         findings.missing_gradient.uses_without_gradient loss_contributions findings.gradient_values.grad_sum_over_passes
-        findings.gradient_values.hook_mistakes findings.gradient_values.zero_gradient
-        findings.gradient_values.value_origin findings.errors.in_place_errors findings.errors.second_backward
-        findings.model.softmax_index_groups findings.loss.broadcast findings.loss.summed_loss findings.loss.masked_mean
-        findings.model.one_flag_for_all_rows findings.model.softmax_twice findings.model.squashed_twice
-        findings.model.default_normalization_dimension findings.loss.shifted_labels findings.loss.attached_target
-        findings.loss.loss_of_other_part findings.missing_gradient.cut_summand
-        findings.missing_gradient.selection_without_history findings.loss.target_range findings.loss.target_in_input
-        findings.training_loop.running_sum findings.training_loop.kept_graphs findings.missing_gradient.unused_losses
+        findings.gradient_values.hook_mistakes findings.gradient_values.zero_gradient findings.computed_value
+        findings.errors.in_place_errors findings.errors.second_backward findings.model.softmax_index_groups
+        findings.loss.broadcast findings.loss.summed_loss findings.loss.masked_mean findings.model.one_flag_for_all_rows
+        findings.model.softmax_twice findings.model.squashed_twice findings.model.default_normalization_dimension
+        findings.loss.shifted_labels findings.loss.attached_target findings.loss.loss_of_other_part
+        findings.missing_gradient.cut_summand findings.missing_gradient.selection_without_history
+        findings.loss.target_range findings.loss.target_in_input findings.training_loop.running_sum
+        findings.training_loop.kept_graphs findings.missing_gradient.unused_losses
         findings.training_loop.recurrent_state findings.training_loop.loss_not_falling
         findings.gradient_values.vanishing_exploding findings.training_loop.steps_below_precision
         findings.training_loop.unchanged_parameters findings.training_loop.moved_frozen_parameters
@@ -210,7 +210,7 @@ INSIDE = {
         breakpoints
         stop_search terminal themes config type_ahead drawing.training_summary drawing.tensor_elements drawing.help
         drawing.watches_and_breakpoints drawing.module_tree drawing.program_output drawing.node_details
-        drawing.compared_node_boxes drawing.pass_list drawing.saved_tensors drawing.source drawing.status
+        drawing.compared_node_boxes drawing.iterations_and_passes drawing.saved_tensors drawing.source drawing.status
         drawing.tape drawing.minimap source_location cursor session_options session tutorial language.command
         language.other_debuggers commands._paths commands.breakpoint_commands commands.compare commands.expressions
         commands.external_programs commands.graph_view commands.info_pages commands.session_file
@@ -220,7 +220,7 @@ INSIDE = {
         widgets.graph_canvas widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel
         screens.panel_layout
         screens.session_screen screens.palette screens.panel_stack screens.graph_reading screens.prompt_control
-        screens.key_actions screens.overlay_pages screens.comparison_screen screens.controller
+        screens.key_and_row_actions screens.overlay_pages screens.comparison_screen screens.controller
         screens.debugger_screen screens.live_screen screens.tutor_screen app""",
 }
 """The files of a room from the bottom up: each may import those before it, also in functions and for type checkers."""

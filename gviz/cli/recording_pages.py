@@ -91,7 +91,7 @@ def passes_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
 
 def passes_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     """Return the iterations with their phases, as in the debugger."""
-    from gviz.tui.drawing.pass_list import plain_passes
+    from gviz.tui.drawing.iterations_and_passes import plain_passes
 
     return plain_passes(timeline)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gviz.explain.finding import Finding
+from gviz.explain.findings import computed_value
 from gviz.explain.findings.custom_functions import (
     custom_backward_rule,
     overwritten_incoming_gradient,
@@ -34,7 +35,6 @@ from gviz.explain.findings.gradient_values import (
     nan_origin,
     opposed_pass_gradients,
     padding_row,
-    value_origin,
     vanishing_exploding,
     weight_symmetry,
     zero_gradient,
@@ -1033,8 +1033,8 @@ KINDS: tuple[Kind, ...] = (
     Kind("alive", "fact", "which graphs are alive, with their nodes, saved tensors and bytes, and what holds them"),
     Kind("memory", "fact", "the memory that a graph keeps for backward, by module, line and tensor, and its peak"),
     Kind("took-no-part", "fact", "an object that a variable holds and that was not used in the recording"),
-    Kind("unborn", "fact", "the node is created later", ("unborn",), value_origin.unborn),
-    Kind("computed", "fact", "a value, by the formula that made it", ("value",), value_origin.computed_value),
+    Kind("unborn", "fact", "the node is created later", ("unborn",), computed_value.unborn),
+    Kind("computed", "fact", "a value, by the formula that made it", ("value",), computed_value.computed_value),
     Kind("written", "fact", "a value that was changed in place after its operation"),
 )
 

@@ -24,7 +24,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.config import Config
 from gviz.tui.glyphs import glyphs
 from gviz.tui.screens.debugger_screen import DebuggerScreen, PausedProgramScreen
-from gviz.tui.screens.key_actions import APP_BINDINGS
+from gviz.tui.screens.key_and_row_actions import APP_BINDINGS
 from gviz.tui.screens.palette import Palette, PalettePage
 from gviz.tui.session_options import ExitAction, SessionOptions
 from gviz.tui.styled_lines import STYLES

@@ -371,7 +371,7 @@ def test_the_program_is_warned_of_its_own_copies(device):
 
 
 def test_a_mode_that_another_thread_sets_meanwhile_stays(device):
-    from gviz.adapters.pytorch.host_copies import to_host
+    from gviz.adapters.pytorch.device_values import to_host
 
     device.set_mode("warn")
     device.during_copy = lambda: device.set_mode("error") if device.mode == 0 else None
@@ -381,7 +381,7 @@ def test_a_mode_that_another_thread_sets_meanwhile_stays(device):
 
 
 def test_threads_that_copy_at_once_leave_the_mode_as_it_was(device):
-    from gviz.adapters.pytorch.host_copies import to_host
+    from gviz.adapters.pytorch.device_values import to_host
 
     device.set_mode("error")
     both = threading.Barrier(2)

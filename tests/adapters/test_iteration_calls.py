@@ -27,7 +27,7 @@ from gviz.trace.whole_iterations import recorded_iterations
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-sentinel = importlib.import_module("gviz.adapters.pytorch.budget_monitor")
+sentinel = importlib.import_module("gviz.adapters.pytorch.monitored_training")
 snapshots = importlib.import_module("gviz.adapters.pytorch.state_snapshot")
 
 

@@ -5,7 +5,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.backward_passes import loss_values, loss_values_by_name
-from gviz.tui.drawing.pass_list import plain_passes
+from gviz.tui.drawing.iterations_and_passes import plain_passes
 
 
 def scaled(loss):

@@ -10,7 +10,7 @@ import gviz.engine as torch
 from gviz.explain.iteration_words import iteration_called
 from gviz.query.moment_lookup import event_at
 from gviz.trace.iterations import Loop
-from gviz.tui.drawing.pass_list import pass_rows
+from gviz.tui.drawing.iterations_and_passes import pass_rows
 
 
 def put_together(places):

@@ -21,7 +21,7 @@ from gviz.trace.event_log import Columns, MemoryLog
 from gviz.trace.index.threads import Speakers
 from gviz.trace.navigation import next_node
 from gviz.trace.timeline import Timeline
-from gviz.tui.drawing.pass_list import pass_rows
+from gviz.tui.drawing.iterations_and_passes import pass_rows
 
 STARTED, FINISHED, STEP, MADE = (
     KIND_NUMBERS[kind] for kind in (BackwardStarted, BackwardFinished, StepStarted, NodeCreated)

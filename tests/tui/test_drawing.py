@@ -16,8 +16,8 @@ from gviz.tui.commands.export_copy import usual_name
 from gviz.tui.commands.inspection import explanation_lines
 from gviz.tui.drawing import tape
 from gviz.tui.drawing.help import help_page
+from gviz.tui.drawing.iterations_and_passes import pass_rows
 from gviz.tui.drawing.node_details import Subject, node_lines
-from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.drawing.program_output import output_lines
 from gviz.tui.drawing.source import SourceMark, code_lines, first_column, first_row, source_line, windowed
 from gviz.tui.drawing.status import (

@@ -8,7 +8,7 @@ from textual.events import Key, MouseScrollDown
 
 from gviz.tui.cursor import Cursor
 from gviz.tui.panel_choice import PANELS
-from gviz.tui.screens.key_actions import BINDINGS
+from gviz.tui.screens.key_and_row_actions import BINDINGS
 from gviz.tui.screens.overlay_pages import InspectorScreen, Sheet, SheetScreen
 from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.status_rows import KeysRow, TimelineBar

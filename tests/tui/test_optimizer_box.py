@@ -12,7 +12,7 @@ from gviz.render.boxes.drawn_nodes import shown_ends
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.page.page_data import moves
 from gviz.trace.graph_state import OPTIMIZER
-from gviz.tui.drawing.pass_list import pass_rows
+from gviz.tui.drawing.iterations_and_passes import pass_rows
 from gviz.tui.glyphs import glyphs
 from gviz.tui.shown_graph import Folds
 from gviz.tui.widgets._graph_drawings import Drawings

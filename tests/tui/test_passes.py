@@ -5,8 +5,8 @@ from recording import timeline_of
 from stories import iterations
 
 import gviz.engine as torch
-from gviz.tui.drawing import pass_list
-from gviz.tui.drawing.pass_list import pass_rows
+from gviz.tui.drawing import iterations_and_passes
+from gviz.tui.drawing.iterations_and_passes import pass_rows
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.screens.overlay_pages import ChooserScreen
 
@@ -62,7 +62,7 @@ def test_a_pass_that_makes_a_graph_says_so():
 
 
 def test_a_long_recording_lists_what_is_near(monkeypatch):
-    monkeypatch.setattr(pass_list, "MOST", 6)
+    monkeypatch.setattr(iterations_and_passes, "MOST", 6)
     timeline = iterations(9)
     rows = pass_rows(timeline, timeline.iterations[5].start)
     assert len(rows) <= 6

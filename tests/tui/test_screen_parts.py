@@ -15,7 +15,7 @@ from gviz.tui.glyphs import UNICODE
 from gviz.tui.language.command import work
 from gviz.tui.language.parser import spec_of
 from gviz.tui.screens.controller import PLAY_SECONDS, Player, apply_setting
-from gviz.tui.screens.key_actions import toggle_line, toggle_node
+from gviz.tui.screens.key_and_row_actions import toggle_line, toggle_node
 from gviz.tui.screens.prompt_control import PROMPTS
 from gviz.tui.session import Session
 from gviz.tui.session_options import Title

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gviz.adapters.pytorch.device_values import LARGEST_COPY, Copy, Device, is_on_gpu
-from gviz.adapters.pytorch.host_copies import to_host
+from gviz.adapters.pytorch.device_values import LARGEST_COPY, Copy, Device, is_on_gpu, to_host
 from gviz.adapters.pytorch.private_api import (
     count_dispatch_modes,
     has_symbols,

@@ -22,8 +22,8 @@ from gviz.trace.timeline import Timeline
 from gviz.tui import styled_lines
 from gviz.tui.commands import expressions, source_listing
 from gviz.tui.drawing import tape as drawing
+from gviz.tui.drawing.iterations_and_passes import pass_rows
 from gviz.tui.drawing.node_details import Subject, event_in_branch, node_lines, what_if_title
-from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.drawing.program_output import output_lines
 from gviz.tui.drawing.saved_tensors import saved_lines
 from gviz.tui.drawing.tensor_elements import tensor_lines

@@ -23,7 +23,7 @@ from gviz.tui.language.command import Command
 from gviz.tui.panel_choice import PANELS
 from gviz.tui.screens.controller import Controller, apply_setting
 from gviz.tui.screens.graph_reading import GraphReading
-from gviz.tui.screens.key_actions import BINDINGS, LOOKS, act_on_row, follow_keymap, toggle_line
+from gviz.tui.screens.key_and_row_actions import BINDINGS, LOOKS, act_on_row, follow_keymap, toggle_line
 from gviz.tui.screens.overlay_pages import PAGES
 from gviz.tui.screens.panel_stack import Panels, compose_panels
 from gviz.tui.screens.prompt_control import Prompts

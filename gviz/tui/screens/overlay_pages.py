@@ -24,10 +24,10 @@ from gviz.explain.display_names import label
 from gviz.trace.timeline import Moment
 from gviz.tui.commands.inspection import wrapped_lines
 from gviz.tui.drawing.help import help_page
-from gviz.tui.drawing.pass_list import pass_rows
+from gviz.tui.drawing.iterations_and_passes import pass_rows
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.language.command import Choice, Jump
-from gviz.tui.screens.key_actions import toggle_node
+from gviz.tui.screens.key_and_row_actions import toggle_node
 from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session import Session
 from gviz.tui.styled_lines import Line, line, plain, wrapped

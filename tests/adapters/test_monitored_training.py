@@ -35,7 +35,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 hooks = importlib.import_module("torch.optim.optimizer")
-sentinel = importlib.import_module("gviz.adapters.pytorch.budget_monitor")
+sentinel = importlib.import_module("gviz.adapters.pytorch.monitored_training")
 timer = importlib.import_module("gviz.adapters.pytorch.iteration_timer")
 
 
