@@ -78,7 +78,7 @@ def _in_items(array: Array) -> tuple[int, ...]:
 
 def overlaps_itself(array: Array) -> bool:
     """Whether several elements of `array` share memory, as after `expand`."""
-    return array.size > 1 and repeats(array.shape, array.strides)
+    return array.size > 1 and not array.flags.c_contiguous and repeats(array.shape, array.strides)
 
 
 def repeats(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
