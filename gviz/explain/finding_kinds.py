@@ -82,6 +82,7 @@ from gviz.explain.findings import (
     reparameterization_noise,
     replicas,
     reversed_list,
+    rising_rate,
     running_statistics,
     running_sum,
     sample_order,
@@ -370,6 +371,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "an optimizer whose learning rate is practically 0 for a long time at the end, so that nothing is trained",
         find=learning_rate.zero_rate,
+    ),
+    Kind(
+        "rising-rate",
+        "warning",
+        "a learning rate that rises until the loss, which was falling with a lower one, explodes or is nan",
+        find=rising_rate.rising_rate,
     ),
     Kind(
         "restarted-schedule",
