@@ -162,7 +162,7 @@ INSIDE = {
         findings.prediction_range
         findings.unbounded_loss
         findings.unread_variable findings.log_scale findings.reparameterization_noise findings.schedulers
-        findings.rising_rate
+        findings.rising_rate findings.untrained_rows
         findings.missing_causal_mask findings.early_mean findings.self_comparison
         findings.transmittance findings.flat_hinge findings.reference_model_penalty
         findings.constant_policy_ratio findings.carried_average
