@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
 from math import isfinite
 from operator import attrgetter, itemgetter
-from typing import cast
+from typing import TypeVar, cast
 
 from gviz import events as e
 from gviz.explain.operation_sets import SAME_NUMBERS
@@ -65,6 +65,7 @@ STRETCH = 16_384
 """Events that are read at a time."""
 
 _Events = list[tuple[int, e.Event]]
+A = TypeVar("A")
 
 
 class Survey:
@@ -77,6 +78,7 @@ class Survey:
         self._selected: dict[type[e.Event], _Events] = {kind: [] for kind in _READ}
         self._nodes: dict[int, NodeRecord] = {}
         self._names: dict[int, str] = {}
+        self._results: dict[object, object] = {}
 
     def reading(self) -> Iterator[int]:
         """Read what all answers need; yield how many events were read."""
@@ -102,6 +104,12 @@ class Survey:
         self._read()
         selected = merge(*(self._selected[kind] for kind in kinds), key=itemgetter(0))
         return cast("Iterator[tuple[int, E]]", selected)
+
+    def once(self, reading: Callable[[Survey], Generator[None, None, A]]) -> Generator[None, None, A]:
+        """Return the result of a reading that several kinds of findings need: only the first of them runs it."""
+        if reading not in self._results:
+            self._results[reading] = yield from reading(self)
+        return cast("A", self._results[reading])
 
     @property
     def nodes(self) -> dict[int, NodeRecord]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from gviz.events import ScopeEntered
 from gviz.explain.checked_finding import Checked
 from gviz.explain.finding import Finding, whole
+from gviz.explain.findings.training_loop.rising_rate import RATE_THAT_WORKED
 from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
@@ -24,6 +25,8 @@ def without_consequences(timeline: Timeline, found: Sequence[Checked]) -> list[C
     causes = [one.finding for one in rest if one.finding.kind in _CONSEQUENCES]
     rest = [one for one in rest if not any(_follows(timeline, one.finding, cause) for cause in causes)]
     rest = _without_nan_of_masks(rest)
+    rates = [one.finding for one in rest if one.finding.kind == "rising-rate" and one.level != "note"]
+    rest = [one for one in rest if not any(_is_of_rate(one.finding, rate) for rate in rates)]
     named = {_line(one.finding) for one in rest if one.finding.kind in ("softmax-dim", "no-log-probabilities")}
     rest = [one for one in rest if one.finding.kind != "default-dim" or _line(one.finding) not in named]
     if any(one.finding.kind != "not-falling" for one in rest):  # the others are the reason, or may be
@@ -49,6 +52,15 @@ def _without_nan_of_masks(found: Sequence[Checked]) -> list[Checked]:
 
 
 _OF_NAN = frozenset(["nan-born", "nan-born-backward"])
+
+
+def _is_of_rate(finding: Finding, rate: Finding) -> bool:
+    """Return whether a finding only shows that steps are too large, after a rising rate has passed what works."""
+    worked = next((each.event for each in rate.numbers if each.name == RATE_THAT_WORKED), rate.event)
+    return finding.kind in _OF_LARGE_STEPS and finding.event > worked
+
+
+_OF_LARGE_STEPS = _OF_NAN | {"nan-seed", "exploding", "vanishing", "diverging", "dead-units"}
 
 
 _ZEROS = frozenset(["masked", "cancelled"])

@@ -70,15 +70,29 @@ class RecordedIterations:
         return any(first <= iteration <= last for first, last in self.whole_ranges)
 
     @property
-    def last_alarm(self) -> str:
-        """The last alarm in words, with the iterations among which it began; empty if there is none."""
+    def range_of_last_alarm(self) -> tuple[int, int]:
+        """The iterations from the first to the last in which the last alarm may have begun; zeros if there is none.
+
+        They are those after the last iteration without trouble, unless the words of the alarm name one.
+        """
         if not self.alarms:
-            return ""
+            return 0, 0
         iteration, what = self.alarms[-1]
         good = self.last_good[-1] if len(self.last_good) == len(self.alarms) else 0
-        is_exact = not 0 < good < iteration - 1 or "iteration" in what  # otherwise the words name it
-        where = f"iteration {iteration:,}" if is_exact else f"iterations {good + 1:,} to {iteration:,}"
-        return shown(f"{where}: {clipped(what, 200)}")
+        is_exact = not 0 < good < iteration - 1 or "iteration" in what
+        return iteration if is_exact else good + 1, iteration
+
+    @property
+    def last_alarm(self) -> str:
+        """The last alarm in words, with the iterations among which it began; empty if there is none."""
+        return self.last_alarm_within(*self.range_of_last_alarm)
+
+    def last_alarm_within(self, first: int, last: int) -> str:
+        """Return the last alarm in words, which began in one of these iterations; empty if there is none."""
+        if not self.alarms:
+            return ""
+        where = f"iteration {last:,}" if first == last else f"iterations {first:,} to {last:,}"
+        return shown(f"{where}: {clipped(self.alarms[-1][1], 200)}")
 
     @property
     def summary(self) -> str:

@@ -16,6 +16,7 @@ from gviz.errors import GvizError
 from gviz.events import NodeCreated
 from gviz.explain.display_names import label
 from gviz.explain.event_description import sentence
+from gviz.explain.findings.gradient_values.nan_origin import last_alarm
 from gviz.explain.program_text import about
 from gviz.system.cooperative_work import finished, paced
 from gviz.trace.timeline import Timeline
@@ -75,8 +76,7 @@ def debug(
 
 def _waiting_lines(timeline: Timeline) -> list[str]:
     """Return what to know about a program that waits, with the alarm at which `gviz monitor` has paused it."""
-    recorded = timeline.recorded_iterations
-    alarm = recorded.last_alarm if recorded is not None else ""
+    alarm = last_alarm(timeline)
     waits = "the program is waiting: continue at the end resumes it, quit asks."
     return [*([f"{alarm}."] if alarm else []), waits]
 

@@ -1,8 +1,12 @@
 """Steps of a discriminator that use the gradient of the generator's loss, and losses that train a model together."""
 
 import pytest
+from explain.programs import recorded_text
 
+from gviz.events import GradSet
 from gviz.explain.finding import lines
+from gviz.explain.findings.training_loop.adversarial_gradients import opposed_losses, reached_generators
+from gviz.explain.recording_survey import Survey
 
 ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
 PROGRAM = """
@@ -202,3 +206,14 @@ def test_a_reversed_gradient_is_no_mistake(engine, checks):
     outcome = checks.of_text(text, engine)
     assert outcome.errors == []
     assert [str(each) for each in outcome.found if each.level != "note"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_both_kinds_read_the_steps_of_a_recording_once(engine, tmp_path, monkeypatch):
+    step = next(iter(REACHED.values()))[0].replace("\n", "\n    ")
+    survey = Survey(recorded_text(PROGRAM.replace("STEP", step), tmp_path, engine))
+    readings, select = [], survey.select
+    monkeypatch.setattr(survey, "select", lambda *kinds: readings.append(kinds) or select(*kinds))
+    assert [one for one in opposed_losses(survey) if one is not None] == []
+    assert [one.kind for one in reached_generators(survey) if one is not None] == ["reaches-other-part"]
+    assert len([kinds for kinds in readings if GradSet in kinds]) == 1

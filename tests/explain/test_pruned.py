@@ -45,6 +45,9 @@ MOVED = {
     "by a hook": pruned(f"{IN_PLACE}\nweight.register_hook(lambda g: g * keep)", "pass"),
     "whole units": pruned(
         "rows = weight.detach().norm(dim=1).argsort()[:8]\nweight.data[rows] = 0.0", "weight.grad[rows] = 0.0"),
+    "whose gradient has zeros by itself": pruned(
+        f"{KEPT}\nkeep[:, :4] = 1.0\nwith torch.no_grad():\n    weight.mul_(keep)", "weight.grad.mul_(keep)").replace(
+        "\nnet =", "\nx[:, :4] = 0.0\nnet ="),
 }  # fmt: skip
 AGAIN = "if i >= 3:\n    weight.data.mul_(keep)"
 STAY = {
@@ -61,6 +64,9 @@ STAY = {
     "a mask that the gradient lacks": pruned(IN_PLACE, "weight.grad.mul_(keep)\nweight.grad.add_(0.01)"),
     "weights that are set by a new start": pruned("weight.data[:4] = 0.0", "weight.grad[4:] = 0.0").replace(
         "[4:]", "[12:]"),
+    "a clipped gradient that has zeros by itself": pruned(
+        "weight.data[:8] = 0.0", "nn.utils.clip_grad_norm_(net.parameters(), 0.1)").replace(
+        "\nnet =", "\nx[:, :8] = 0.0\nnet ="),
 }  # fmt: skip
 
 

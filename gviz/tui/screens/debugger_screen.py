@@ -14,6 +14,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from gviz.explain.findings.gradient_values.nan_origin import last_alarm
 from gviz.trace.timeline import Timeline
 from gviz.tui.config import Config
 from gviz.tui.cursor import SELECTIONS, Selection
@@ -349,8 +350,7 @@ class PausedProgramScreen(DebuggerScreen):
     @property
     def opening_remark(self) -> str:
         """The alarm at which `gviz monitor` has paused the program, else what the recording does not have."""
-        recorded = self.timeline.recorded_iterations
-        alarm = recorded.last_alarm if recorded is not None else ""
+        alarm = last_alarm(self.timeline)
         return f"{alarm} · e: why · c: resume the program" if alarm else super().opening_remark
 
     def _leave(self, action: ExitAction) -> None:

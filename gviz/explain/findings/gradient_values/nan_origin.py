@@ -13,8 +13,9 @@ finding says so. An infinity in a mask is deliberate and is not reported.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 from operator import attrgetter
@@ -188,6 +189,35 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
         if not is_meant and not is_harmless(survey, stopped):
             came_to = Finding("healed", _consequence(survey, stopped.event))
             yield replace(stopped, parts=(*stopped.parts, came_to), suspected=timeline.growing or bool(survey.passes))
+
+
+def last_alarm(timeline: Timeline) -> str:
+    """Return the last alarm of `gviz monitor` in words, with the iterations in one of which it began; else empty.
+
+    Not every iteration is looked at. If the alarm is a nan or inf, those iterations of the range that are recorded
+    whole show whether it had appeared before, appears in them, or comes later.
+    """
+    recorded = timeline.recorded_iterations
+    if recorded is None or not recorded.alarms:
+        return ""
+    first, last = recorded.range_of_last_alarm
+    whole = [(max(low, first), min(high, last)) for low, high in recorded.whole_ranges if low <= last and high >= first]
+    if first < last and whole and re.search(r" is -?(nan|inf)", recorded.alarms[-1][1]):
+        first, last = _narrowed(timeline, first, last, whole)
+    return recorded.last_alarm_within(first, last)
+
+
+def _narrowed(timeline: Timeline, first: int, last: int, whole: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Return the part of a range of iterations in which the first bad number appeared, by the `whole` ones of it."""
+    survey = Survey(timeline)
+    reached = next(_reached(survey, _skipped_passes(survey)), None)
+    origin = _trace_back(timeline, reached).event if reached is not None else 0
+    resumed = resumed_at(timeline, origin) if origin else 0
+    number = resumed or (timeline.iteration_at(origin).number if origin else last)
+    if origin and not resumed:
+        return (number, number) if first <= number <= last else (first, last)
+    first = max([first, *(min(high + 1, number) for low, high in whole if low < number)])
+    return first, max(first, min(last, resumed - 1)) if resumed else last
 
 
 _MOST_SOURCES, _MOST_TRACED = 5_000, 20

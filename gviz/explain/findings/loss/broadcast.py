@@ -211,9 +211,12 @@ def _is_outer(survey: Survey, record: NodeRecord, pair: list[NodeRecord]) -> boo
     """Return whether the program wants every pair of elements, as a matrix of differences or a table of products does.
 
     It does if it makes the column on the same line (``x[:, None] - x``), if both are one tensor, if the result meets
-    data of its own shape, or if it is multiplied as a matrix.
+    data of its own shape, if it is multiplied as a matrix, or if the program also makes all pairs of one of the two
+    tensors with itself: an energy distance has ``x - x.T`` for its ``x - y``.
     """
     if survey.unwrapped(pair[0]).node == survey.unwrapped(pair[1]).node:
+        return True
+    if any(_has_pairs_with_itself(survey, one, record) for one in pair):
         return True
     at = survey.at(record)
     column = max(pair, key=lambda one: len(one.shape))
@@ -232,6 +235,31 @@ def _is_outer(survey: Survey, record: NodeRecord, pair: list[NodeRecord]) -> boo
             if user.shape == record.shape:
                 waiting.append(user.node)
     return False
+
+
+def _has_pairs_with_itself(survey: Survey, operand: NodeRecord, record: NodeRecord) -> bool:
+    """Return whether the operation of a record is also applied to all pairs of elements of one operand: ``x - x.T``.
+
+    What it is applied to may be views of the operand, such as ``x[:, None] - x``.
+    """
+    base = survey.unwrapped(operand).node
+    waiting, seen = [base], {base}
+    while waiting and len(seen) < _MOST_NODES:
+        for user in (survey.nodes.get(node) for node in survey.timeline.nodes.users(waiting.pop())):
+            if user is None or user.node in seen:
+                continue
+            seen.add(user.node)
+            sources = [_before_widening(survey, source) for source in survey.sources(user)]
+            is_of_one = len(sources) > 1 and all(survey.unwrapped(one).node == base for one in sources)
+            is_of_pairs = user.op == record.op or user.op in _OF_ALL_PAIRS
+            if is_of_one and is_of_pairs and user.shape == record.shape != sources[0].shape:
+                return True
+            if survey.unwrapped(user).node == base:
+                waiting.append(user.node)
+    return False
+
+
+_OF_ALL_PAIRS = {*WEIGHTED_SUMS, "cdist", "_cdist_forward"}
 
 
 def _is_mean_error(survey: Survey, record: NodeRecord) -> bool:

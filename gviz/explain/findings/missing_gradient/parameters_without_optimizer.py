@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from gviz.events import DataSet, GradAccumulated, GradCaptured, OptimizerStepped, StorageWritten
 from gviz.explain.backward_passes import call_of_pass, pass_started
@@ -32,7 +33,7 @@ from gviz.explain.program_text import (
 )
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_edit import after, in_block, moved, parameter_last
-from gviz.explain.source_frames import at_text, innermost
+from gviz.explain.source_frames import at_text, innermost, own_frames
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
@@ -51,7 +52,7 @@ def never_stepped(survey: Survey) -> Iterator[Finding]:
     requested_nodes = {event.node for _, event in survey.select(GradCaptured)}
     leaves = dict.fromkeys(event.node for _, event in survey.accumulated if event.node in survey.nodes)
     returned = copies_with_returned_gradient(survey)
-    listed: dict[str, list[Finding]] = {}
+    single, listed = list[Finding](), dict[str, list[Finding]]()
     containers: dict[str, PlainContainer] = {}
     for node in leaves:
         is_data = node in requested_nodes and survey.nodes[node].created.kind != "parameter"
@@ -62,12 +63,27 @@ def never_stepped(survey: Survey) -> Iterator[Finding]:
         is_parameter = survey.nodes[node].created.kind == "parameter"
         container = container_of(survey.timeline, survey.timeline.info(node), finding.at)
         if container is None or not is_parameter or has_optimizer(survey, container):
-            yield finding
+            single.append(finding)
         else:
             containers[container.text] = container
             listed.setdefault(container.text, []).append(finding)
+    yield from _at_one_level(survey.timeline, single)
     for name, findings in listed.items():
         yield layers_in_container(containers[name], findings)
+
+
+def _at_one_level(timeline: Timeline, findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield findings, of which those about the parameters of one layer have one level: that of the surest.
+
+    The parameters of a layer share the call that made them, and it is one fact that the optimizer has none of them.
+    """
+    layers = [
+        tuple((frame.path, frame.line) for frame in own_frames(timeline.info(one.node).frames)) for one in findings
+    ]
+    sure = {layer for one, layer in zip(findings, layers, strict=True) if layer and not one.suspected}
+    for one, layer in zip(findings, layers, strict=True):
+        is_parameter = timeline.info(one.node).created.kind == "parameter"
+        yield replace(one, suspected=False) if is_parameter and layer in sure else one
 
 
 # Unused gradients: of leaves that no optimizer step and no line of the program ever changes
@@ -298,12 +314,13 @@ def _is_made_in_several_iterations(timeline: Timeline, info: NodeInfo) -> bool:
 def _follows_trained(timeline: Timeline, info: NodeInfo, steps: Steps) -> bool:
     """Return whether trained parameters come before this one on the way to the loss, as with a replaced head.
 
-    A program that trains only a head on an unchanged model may have frozen nothing.
+    A program that trains only a head on an unchanged model may have frozen nothing. What is done to the parameter
+    without a graph, such as an initialization, is no use of it.
     """
-    users = timeline.nodes.users(info.node)
+    users = (user for user in timeline.nodes.users(info.node) if timeline.info(user).created.requires_grad)
     return info.created.kind == "parameter" and any(
         source in steps.parameters
-        for user in users[:1]
+        for user in islice(users, 1)
         for later in (user, *timeline.nodes.users(user))
         for source in ancestors(timeline, later)
     )

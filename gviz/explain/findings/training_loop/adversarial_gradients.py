@@ -19,7 +19,7 @@ in one direction, or in several, is left out.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator, Iterator
 from dataclasses import dataclass
 
 from gviz.events import GradAccumulated, GradSet, OptimizerStepped, StepStarted
@@ -66,23 +66,22 @@ class _Opposed:
 
 def opposed_losses(survey: Survey) -> Iterator[Finding | None]:
     """Yield the first step of each call that uses the gradients of two losses which are against each other."""
-    by_optimizer: dict[int, list[_Step]] = {}
-    yield from _read_steps(survey, by_optimizer)
+    by_optimizer = yield from survey.once(_steps_by_call)
     yield from _findings(survey, by_optimizer)
 
 
 def reached_generators(survey: Survey) -> Iterator[Finding | None]:
     """Yield the first step of each call that uses a gradient of the loss of the model behind it, against its own."""
-    by_optimizer: dict[int, list[_Step]] = {}
-    yield from _read_steps(survey, by_optimizer)
+    by_optimizer = yield from survey.once(_steps_by_call)
     for steps in by_optimizer.values():
         yield None
         findings = (_reached(survey, steps[0], others[0]) for others in by_optimizer.values())
         yield next((one for one in findings if one is not None), None)
 
 
-def _read_steps(survey: Survey, by_optimizer: dict[int, list[_Step]]) -> Iterator[None]:
-    """Read the first steps of each call of ``step()``, and which passes have filled what they use."""
+def _steps_by_call(survey: Survey) -> Generator[None, None, dict[int, list[_Step]]]:
+    """Return the first steps of each call of ``step()``, by its stack, and which passes have filled what they use."""
+    by_optimizer: dict[int, list[_Step]] = {}
     calls = {event.pass_nr: event.stack for _, event in survey.passes}
     used: defaultdict[int, list[tuple[int, GradAccumulated]]] = defaultdict(list)
     for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
@@ -102,6 +101,7 @@ def _read_steps(survey: Survey, by_optimizer: dict[int, list[_Step]]) -> Iterato
                     by_optimizer[stack].append(_Step(seq, event, dict(passes), last))
                 for node in parameters:
                     used.pop(node, None)
+    return by_optimizer
 
 
 def _findings(survey: Survey, by_optimizer: dict[int, list[_Step]]) -> Iterator[Finding | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -161,11 +161,15 @@ _NOTHING = 1e-6
 
 
 @dataclass(slots=True)
-class _Rates:
-    """The highest learning rate of the groups in each step of an optimizer, and the events that began the steps."""
+class OptimizerRates:
+    """The highest learning rate of the groups in each step of an optimizer, and the events that began the steps.
+
+    `parameters` are those that its steps have changed, and `last` is the last step.
+    """
 
     seqs: list[int]
     rates: list[float]
+    parameters: set[int]
     last: OptimizerStarted
 
     @property
@@ -182,10 +186,20 @@ def zero_rate(survey: Survey) -> Iterator[Finding | None]:
     A warm-up begins with 0, annealing reaches it in the last steps, and a group that has 0 from the start is frozen.
     It is a note if another optimizer continues, or if the program writes the 0 itself: this may be intended.
     """
-    timeline = survey.timeline
-    known: dict[tuple[str, int, tuple[int, ...]], _Rates] = {}
+    timeline, known = survey.timeline, (yield from survey.once(rates_by_optimizer))
+    for one in known:
+        if one.idle >= _FEWEST_IDLE and one.idle > _IDLE_SHARE * len(one.rates):
+            others = [other for other in known if other is not one]
+            goes_on = any(other.seqs[-1] > one.seqs[-one.idle] and not other.idle for other in others)
+            finding = _zero_rate_finding(survey, one)
+            yield replace(finding, suspected=goes_on or _writes_zero(line_text(timeline, finding.at)))
+
+
+def rates_by_optimizer(survey: Survey) -> Generator[None, None, list[OptimizerRates]]:
+    """Return the learning rates of all steps by optimizer: those of one call with the same first parameter are one."""
+    known: dict[tuple[str, int, tuple[int, ...]], OptimizerRates] = {}
     started: tuple[int, OptimizerStarted] | None = None
-    for seq, event in timeline.select((OptimizerStarted, OptimizerStepped)):
+    for seq, event in survey.timeline.select((OptimizerStarted, OptimizerStepped)):
         yield None
         if isinstance(event, OptimizerStarted):
             started = seq, event
@@ -194,16 +208,13 @@ def zero_rate(survey: Survey) -> Iterator[Finding | None]:
             groups = [options_in(start.options, at).get("lr") for at in range(len(start.options))]
             rates = [float(rate) for rate in groups if isinstance(rate, float | int)]
             if rates and len(rates) == len(groups):
-                one = known.setdefault((start.kind, start.stack, event.parameters[:1]), _Rates([], [], start))
+                key = start.kind, start.stack, event.parameters[:1]
+                one = known.setdefault(key, OptimizerRates([], [], set(), start))
                 one.seqs.append(begun)
                 one.rates.append(max(rates))
+                one.parameters.update(event.parameters)
                 one.last = start
-    for (_, _, parameters), one in known.items():
-        if one.idle >= _FEWEST_IDLE and one.idle > _IDLE_SHARE * len(one.rates):
-            others = [other for other in known.values() if other is not one]
-            goes_on = any(other.seqs[-1] > one.seqs[-one.idle] and not other.idle for other in others)
-            finding = _zero_rate_finding(survey, one, parameters)
-            yield replace(finding, suspected=goes_on or _writes_zero(line_text(timeline, finding.at)))
+    return [*known.values()]
 
 
 def _writes_zero(line: str) -> bool:
@@ -211,13 +222,13 @@ def _writes_zero(line: str) -> bool:
     return re.search(r"""\[["']lr["']\]\s*=\s*0(\.0*)?\s*(#|$)""", line) is not None
 
 
-def _zero_rate_finding(survey: Survey, one: _Rates, parameters: tuple[int, ...]) -> Finding:
+def _zero_rate_finding(survey: Survey, one: OptimizerRates) -> Finding:
     timeline, count, idle = survey.timeline, len(one.rates), one.idle
     seq = one.seqs[-idle]
     is_zero = one.rates[-idle] == 0
     rate = "0" if is_zero else "nearly 0"
     text = f"the learning rate is {rate} in the last {idle:,} of {count:,} steps of {shown(one.last.kind)}"
-    later = [(at, event) for at, event in survey.accumulated if at > seq and event.node in parameters]
+    later = [(at, event) for at, event in survey.accumulated if at > seq and event.node in one.parameters]
     sizes = [(at, event.node, size) for at, event in later if (size := norm(event.part))]
     still = ""
     if sizes:
@@ -225,7 +236,7 @@ def _zero_rate_finding(survey: Survey, one: _Rates, parameters: tuple[int, ...])
     was = f"it was {number(one.rates[-idle - 1])} before step {count - idle + 1:,}"
     if not is_zero:
         was = f"it fell from {number(max(one.rates))} to {number(one.rates[-1])}"
-    part = Finding("used", f"{was}{still}", seq, parameters[0])
+    part = Finding("used", f"{was}{still}", seq, min(one.parameters))
     at, fix, edit = _schedule_of(timeline, one)
     numbers = (Number("steps", count), Number("steps with a rate of 0", idle, seq))
     return Finding("zero-rate", text, seq, 0, (part,), fix, at, numbers, edit=edit)
@@ -238,7 +249,7 @@ _OF_FUNCTIONS = ("LambdaLR", "MultiplicativeLR")
 _STOPPED = "a schedule that reaches 0 with the last step"
 
 
-def _schedule_of(timeline: Timeline, one: _Rates) -> tuple[Frame | None, str, Edit | None]:
+def _schedule_of(timeline: Timeline, one: OptimizerRates) -> tuple[Frame | None, str, Edit | None]:
     """Return the line that sets the rate to 0, as far as the program shows it, with the fix."""
     frames = timeline.stack(one.last.stack)
     files = list({frame.path: frame for frame in frames}.values())
@@ -253,7 +264,7 @@ def _schedule_of(timeline: Timeline, one: _Rates) -> tuple[Frame | None, str, Ed
         return multiplied
     calls = [(name, line) for file in files for name in names for line in called_lines(timeline, file, name)]
     if len(calls) != 1:
-        lines = [line for file in files for line in _rates_set(timeline, file)]
+        lines = [line for file in files for line in rates_set(timeline, file)]
         return (lines if len(lines) == 1 else [*frames[:1], None])[0], _STOPPED, None
     name, at = calls[0]
     changes = [place for place, (was, rate) in enumerate(pairwise(one.rates), 1) if was != rate]
@@ -267,7 +278,7 @@ def _schedule_of(timeline: Timeline, one: _Rates) -> tuple[Frame | None, str, Ed
 
 
 def _multiplied_too_often(
-    timeline: Timeline, one: _Rates, files: Sequence[Frame]
+    timeline: Timeline, one: OptimizerRates, files: Sequence[Frame]
 ) -> tuple[Frame | None, str, None] | None:
     """Return the line that steps a schedule which multiplies the rate: most likely for each batch, not each epoch."""
     for name in _MULTIPLYING:
@@ -325,7 +336,7 @@ def _metric(text: ProgramText, call: ast.Call, schedule: str) -> str:
 # What the text of the program says
 
 
-def _rates_set(timeline: Timeline, at: Frame | None) -> Iterator[Frame]:
+def rates_set(timeline: Timeline, at: Frame | None) -> Iterator[Frame]:
     """Yield the lines of the program that set a learning rate: ``group["lr"] = 0.1 * rate``."""
     text = program_text(timeline, at)
     if text is None or at is None:

@@ -16,6 +16,7 @@ from gviz.events import (
     OptimizerStepped,
     RequiresGradSet,
     StorageWritten,
+    grad_left,
 )
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding, Number
@@ -184,8 +185,8 @@ def pruned_moved(survey: Survey) -> Iterator[Finding | None]:
                 _note_write(pruned, zeros, owners[storage], seq, value, is_step=is_step)
             case DataSet(node=node, value=value) if node in survey.optimized:
                 _note_write(pruned, zeros, node, seq, value, is_step=is_step)
-            case GradAccumulated(node=node, value=value) if node in pruned:
-                pruned[node].gradient_zeros = zeros_of(value)
+            case GradAccumulated(node=node) if node in pruned:
+                pruned[node].gradient_zeros = zeros_of(grad_left(event))
             case GradSet(node=node, value=value) if node in pruned:
                 one, count = pruned[node], zeros_of(value)
                 if event.how not in ("assigned", "in place") or count < one.zeros:

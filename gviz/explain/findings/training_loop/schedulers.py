@@ -74,7 +74,7 @@ def _trainings(survey: Survey) -> list[_Training]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class Scheduler:
     """A scheduler that the program makes: ``sched = StepLR(opt, 10)``."""
 
     text: ProgramText
@@ -103,9 +103,9 @@ class _Made:
 _SCHEDULER = re.compile(r"^\w+LR$|^CosineAnnealingWarmRestarts$|^ReduceLROnPlateau$|^get_\w*schedule\w*$")
 
 
-def _made_schedulers(survey: Survey, like: Frame) -> list[_Made]:
+def made_schedulers(survey: Survey, like: Frame) -> list[Scheduler]:
     """Return the schedulers that the file of a frame makes."""
-    text, made = program_text(survey.timeline, like), list[_Made]()
+    text, made = program_text(survey.timeline, like), list[Scheduler]()
     if text is None:
         return made
     for one in text.statements:
@@ -115,7 +115,7 @@ def _made_schedulers(survey: Survey, like: Frame) -> list[_Made]:
             if is_place and _SCHEDULER.match(called_name(call)):
                 targets = one.node.targets if isinstance(one.node, ast.Assign) else []
                 target = ast.unparse(targets[0]) if len(targets) == 1 else ""
-                made.append(_Made(text, one, call, optimizers[0], target))
+                made.append(Scheduler(text, one, call, optimizers[0], target))
     return made
 
 
@@ -143,7 +143,7 @@ def restarted_schedule(survey: Survey) -> Iterator[Finding | None]:
             if not _goes_on(survey, earlier, later):
                 continue
             files = {frame.path: frame for frame in timeline.stack(later.stack)}.values()
-            for one, like in ((made, frame) for frame in files for made in _made_schedulers(survey, frame)):
+            for one, like in ((made, frame) for frame in files for made in made_schedulers(survey, frame)):
                 loaded = _loaded_before(one)
                 if loaded is not None and (one.text.path, one.statement.first) not in seen:
                     seen.add((one.text.path, one.statement.first))
@@ -163,7 +163,7 @@ def _goes_on(survey: Survey, earlier: _Training, later: _Training) -> bool:
     return bool(numbers(later, later.seqs[0]) & ends - begins)
 
 
-def _loaded_before(made: _Made) -> int | None:
+def _loaded_before(made: Scheduler) -> int | None:
     """Return the line that loads the state of the optimizer of a scheduler, if nothing loads that of the scheduler."""
     if any(key.arg in ("last_epoch", "num_training_steps") for key in made.call.keywords):
         return None
@@ -193,7 +193,7 @@ def _loads_of(text: ProgramText, one: Statement) -> Iterator[tuple[str, int]]:
 
 
 def _restarted_finding(
-    survey: Survey, made: _Made, like: Frame, line: int, earlier: _Training, later: _Training
+    survey: Survey, made: Scheduler, like: Frame, line: int, earlier: _Training, later: _Training
 ) -> Finding:
     timeline, kind = survey.timeline, called_name(made.call)
     text = f"the learning rate starts again at {number(later.rates[0])}, though the training continues"
@@ -211,7 +211,7 @@ def _restarted_finding(
     return Finding("restarted-schedule", text, later.seqs[0], 0, (part,), fix, at, numbers, edit=edit)
 
 
-def _first_epoch(made: _Made) -> str:
+def _first_epoch(made: Scheduler) -> str:
     """Return the variable with which the loop begins that steps a scheduler in each turn; empty if there is none."""
     for one in made.text.by_function.get(made.function, ()):
         match one.node:
@@ -239,7 +239,7 @@ def doubled_schedule(survey: Survey) -> Iterator[Finding | None]:
     files = {frame.path: frame for one in trainings for frame in timeline.stack(one.stack)}
     for frame in files.values():
         yield None
-        made = _made_schedulers(survey, frame)
+        made = made_schedulers(survey, frame)
         for at, second in enumerate(made):
             first = next((one for one in reversed(made[:at]) if _is_same(one, second)), None)
             free = _without_scheduler(second, made) if first is not None else None
@@ -251,14 +251,14 @@ def doubled_schedule(survey: Survey) -> Iterator[Finding | None]:
                 return
 
 
-def _is_same(one: _Made, other: _Made) -> bool:
+def _is_same(one: Scheduler, other: Scheduler) -> bool:
     """Return whether two schedulers of one optimizer are of one class, and the program keeps both."""
     are_kept = one.target and other.target and one.target != other.target
     is_alike = called_name(one.call) == called_name(other.call) and one.optimizer == other.optimizer
     return bool(are_kept and is_alike and one.function is other.function)
 
 
-def _without_scheduler(second: _Made, made: Sequence[_Made]) -> str | None:
+def _without_scheduler(second: Scheduler, made: Sequence[Scheduler]) -> str | None:
     """Return the one other optimizer that the function of a scheduler has, and that no scheduler acts on."""
     used, optimizers, function = {one.optimizer for one in made}, _optimizers(second.text), second.function
     names = set(optimizers)
@@ -284,14 +284,14 @@ def _optimizers(text: ProgramText) -> set[str]:
     return cleared & stepped
 
 
-def _fits(made: _Made, optimizer: str) -> bool:
+def _fits(made: Scheduler, optimizer: str) -> bool:
     """Return whether the name of a scheduler has a part of that of an optimizer, which that of its own one lacks."""
     own, other = (set(re.findall(r"[a-z0-9]+", name.lower())) for name in (made.optimizer, optimizer))
     return bool(set(re.findall(r"[a-z0-9]+", made.target.lower())) & (other - own))
 
 
 def _doubled_finding(
-    survey: Survey, like: Frame, wrong: _Made, right: _Made, free: str, changed: _Training, constant: _Training
+    survey: Survey, like: Frame, wrong: Scheduler, right: Scheduler, free: str, changed: _Training, constant: _Training
 ) -> Finding:
     steps, kind = survey.timeline.stack(constant.stack), called_name(wrong.call)
     is_equal = wrong.others == right.others

@@ -27,6 +27,7 @@ from gviz.events import (
     OptimizerStarted,
     OptimizerStepped,
     StorageWritten,
+    grad_left,
 )
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding, Number
@@ -108,7 +109,7 @@ def masked_decayed(survey: Survey) -> Iterator[Finding | None]:
             case DataSet(node=node) if not is_step and node in known:
                 known[node].writes += bool(known[node].masked)
             case GradAccumulated(node=node) if node in known:
-                known[node].grad, known[node].mask = event.value or event.part, 0
+                known[node].grad, known[node].mask = grad_left(event), 0
             case GradSet(node=node) if node in known:
                 _note_change(known[node], seq, event)
     found: dict[tuple[str, int], list[int]] = {}
