@@ -51,6 +51,17 @@ def _short(value: Value | None, width: int | None, digits: int) -> str:
     return fitting(_forms(value, digits, _few(width)), width)
 
 
+def short_meant(value: Value | None, width: int | None = None, digits: int = 4) -> str:
+    """Format a value as `short` does, without the mark of an error: the program wrote its infinities on purpose."""
+    return _short_meant(value, width, digits)
+
+
+@lru_cache(_KEPT_TEXTS)
+def _short_meant(value: Value | None, width: int | None, digits: int) -> str:
+    forms = _forms(value, digits, _few(width))
+    return fitting((form.removeprefix(f"{BAD} ").replace(f" {BAD} ", " ") for form in forms), width)
+
+
 def _few(width: int | None) -> int:
     return SOME if width is None else FEW
 
