@@ -24,7 +24,7 @@ from gviz.render.graphviz import column_choice, readable_detail
 from gviz.render.graphviz.chain_columns import is_chain
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.figure_size import in_figure
-from gviz.render.picture_request import ExportOptions, Part, moment_scene
+from gviz.render.picture_request import ExportOptions, Part, moment_scene, requested_scene
 from gviz.render.theme import LIGHT
 from gviz.trace import load
 
@@ -682,3 +682,45 @@ def test_a_figure_whose_text_would_become_smaller_has_names_only():
     assert not any(box.rows for box in scenes[0].boxes)
     assert not readable_detail._is_as_large(scenes[1], scenes[0], replace(options, figure="one-column"))
     assert not readable_detail._is_as_large(scenes[0], scenes[0], options)  # nothing is added
+
+
+def forward_only():
+    x, net = builtin.randn(8, 4), builtin.nn.Sequential(*(builtin.nn.Linear(4, 4) for _ in range(3)))
+    w = builtin.ones(4, requires_grad=True)
+    return ((net(x) * w).tanh() * w).sum()
+
+
+@pytest.mark.parametrize("density", ["short", "brief", "min"])
+@pytest.mark.parametrize("level", ["nodes", "calls", "modules"])
+@pytest.mark.parametrize("figure", [None, "16:9"])
+def test_a_picture_speaks_of_gradients_only_if_a_pass_was_recorded(density, level, figure):
+    drawing = Options(clusters=True, marks=True, density=density, norms=True)
+    options = ExportOptions(drawing=drawing, part=Part(level=level), figure=figure, note=lambda _: None)
+
+    def rows(program):
+        timeline = timeline_of(program)
+        scene = requested_scene(timeline, len(timeline), options, as_picture=True)
+        assert all(sum(not row.shares_line for row in box.rows) < box.height or box.height == 1 for box in scene.boxes)
+        return [row for box in scene.boxes for row in box.rows]
+
+    plain = rows(forward_only)
+    assert not {"grad", ".grad", "incoming", "adds", "total"} & {row.label for row in plain}
+    assert not {"not yet", "None", "no grad"} & {row.text for row in plain}
+    trained = rows(lambda: forward_only().backward())
+    assert any(row.style == "grad" for row in trained)
+
+
+def test_a_forward_pass_after_a_backward_pass_still_shows_the_grad_of_its_leaves():
+    w = builtin.ones(4, requires_grad=True)
+
+    def program():
+        (w * 2).sum().backward()
+        (w * 3).sum().backward()
+        return (w * 4).exp()
+
+    timeline = timeline_of(program)
+    options = ExportOptions(drawing=Options(marks=True), note=lambda _: None)
+    scene = requested_scene(timeline, len(timeline), options)
+    labels = {box.title.partition(" #")[0].rpartition("= ")[2]: {row.label for row in box.rows} for box in scene.boxes}
+    assert ".grad" in labels["w leaf"]
+    assert "grad" not in labels["exp"]

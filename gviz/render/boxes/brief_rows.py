@@ -109,6 +109,8 @@ def _brief_gradient(place: Outline, info: NodeInfo, state: NodeState, room: int,
     Once the pass has added to a leaf, return its ``.grad``.
     """
     leaf, output = place.role in ("leaf", "parameter") or info.created.kind != "op", state.outputs[0]
+    if not (now.leaf_gradients if leaf else now.gradients):
+        return None
     if info.created.untracked and not leaf:
         return Row(untracked_word(info.created.untracked), "muted", shares_line=True)
     if place.role == "constant" or not (leaf or info.created.requires_grad):

@@ -82,9 +82,9 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
         rows[0] = Row(cut, "muted")
     if not has_contents(group, now.options) and not cut:
         rows = rows[1:]
-    if group.call.of > 1:
+    if group.call.of > 1 and now.gradients:
         rows.append(_adds(group, now))
-    if group.parameters:
+    if group.parameters and now.leaf_gradients:
         rows.append(_gradient(group, now))
     if (each := _bars(group, now)) is not None:
         rows.append(each)
@@ -184,7 +184,7 @@ def _some(names: Sequence[str]) -> str:
 def _arriving(place: Outline, state: NodeState | None, now: Now) -> Iterator[Row]:
     """Yield the incoming gradient of a call's result, if it can have one."""
     created = now.timeline.info(place.node).created
-    if created.requires_grad:
+    if created.requires_grad and now.gradients:
         incoming = state.outputs[0].incoming if state is not None and state.outputs else None
         style: Style = "bad" if bad_text(incoming) else "grad" if incoming is not None else "muted"
         text = grad(incoming, place.width - 6, DIGITS) if incoming is not None else now.nothing
@@ -275,7 +275,7 @@ def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> t
     if group.call.is_source_call:
         info = now.timeline.info(place.node)
         gives = replace(_gives(place, state, now, value_room(value, now.options)), label="")
-        if not info.created.requires_grad:
+        if not (info.created.requires_grad and now.gradients):
             return (gives,)
         incoming = state.outputs[0].incoming if state is not None and state.outputs else None
         rooms = gradient_rooms(info.created.first_value, now.options)

@@ -28,7 +28,8 @@ class Now:
 
     `first_bad` is the node in which the first nan or inf has appeared by now, or 0. `other` are the states in a
     what-if, if there is one (see `rows_with_comparison`). `after_pass` is set if a pass of the iteration is over; then
-    leaves without a gradient are marked. `shown` are the nodes that are in a box of the whole picture.
+    leaves without a gradient are marked. `shown` are the nodes that are in a box of the whole picture. There may be no
+    rows for gradients of operations (`gradients`) and of leaves (`leaf_gradients`).
     """
 
     timeline: Timeline
@@ -40,6 +41,8 @@ class Now:
     other: Mapping[int, NodeState | None] | None = None
     after_pass: bool = False
     shown: frozenset[int] = frozenset()
+    gradients: bool = True
+    leaf_gradients: bool = True
     _uses: dict[tuple[int, int], dict[tuple[int, int], Contribution]] = field(default_factory=dict)
 
     @property

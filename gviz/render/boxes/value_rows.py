@@ -40,8 +40,8 @@ def node_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now,
         return ()
     rows = list(_value_rows(place, info, state, now))
     if place.role in ("leaf", "parameter"):
-        rows += _leaf_rows(place, info.created.first_value, state, now)
-    elif info.created.requires_grad and not info.created.untracked and place.role != "constant":
+        rows += _leaf_rows(place, info.created.first_value, state, now) if now.leaf_gradients else ()
+    elif now.gradients and info.created.requires_grad and not info.created.untracked and place.role != "constant":
         rows += _grad_rows(place, info, state, now)
     if remark:
         rows.append(Row(remark, "muted"))
