@@ -11,6 +11,7 @@ from gviz.explain.tracking import untracked_word
 from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.box_size import (
     BRIEF_GAP,
+    BRIEF_LENGTH,
     BRIEF_NORM,
     BRIEF_TENSOR,
     WIDEST_VALUE,
@@ -44,8 +45,11 @@ def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
     gradients = [row for room in rooms if (row := _brief_gradient(place, info, state, room, now)) is not None]
     rights = (*gradients, *[replace(row, label="") for row in gradients])  # a long number takes the label's room
     if now.options.lists_elements or now.options.stacks:  # the box has room for both
-        return whole, *(below_value(row) if now.options.stacks else row for row in gradients[:1])
-    lines = [(_brief_value(state, place.width - BRIEF_GAP - right.characters, now), right) for right in rights]
+        if now.options.stacks:
+            return _brief_value(state, place.width, now), *map(below_value, gradients[:1])
+        return whole, *gradients[:1]
+    least = value_room(state.outputs[0].value, now.options)
+    lines = [(_brief_value(state, room_beside(place, right, least, now.options), now), right) for right in rights]
     if not lines:
         return (_brief_value(state, place.width, now),)
 
@@ -60,12 +64,23 @@ def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
             CUT in left.text,
             right.text.startswith("(") and right.text != best,  # only a shape, where elements or a norm are known
             NORM in right.text and right.text not in (best, norm),
-            left != whole,
+            left.characters < whole.characters,
             not right.label,
             right.text != best,
         )
 
     return min(lines, key=losses)
+
+
+def room_beside(place: Outline, gradient: Row, least: int, options: Options) -> int:
+    """Return the characters of a value next to a gradient.
+
+    In a picture, a value has more than the `least` room only if a norm of a usual length has room, too: so it keeps its
+    text when the gradient arrives.
+    """
+    room = place.width - BRIEF_GAP - gradient.characters
+    usual = place.width - BRIEF_GAP - len(".grad ") - BRIEF_LENGTH
+    return max(min(room, least), min(room, usual)) if options.marks else room
 
 
 def roomy(place: Outline) -> Outline:
@@ -97,8 +112,10 @@ def _brief_value(state: NodeState, width: int, now: Now) -> Row:
     if len(state.outputs) > 1:
         return Row(f"{len(state.outputs)} outputs", "muted")
     form, style = now.value_form(state.node, output)
-    room = min(width, value_room(output.value, now.options))
     version = f"v{output.version}" if output.written_by and output.version else ""
+    room = width - len(f"{version} ") * bool(version) if now.options.marks else width
+    least = value_room(output.value, now.options)
+    room = max(room, min(width, least)) if now.options.marks else min(width, least)
     row = Row(form(output.value, room, DIGITS), style, version)
     return row if row.characters <= width else replace(row, label="")
 

@@ -20,6 +20,7 @@ from gviz.explain.training import root_of_pass
 from gviz.render.boxes.box_row import Row, Style
 from gviz.render.boxes.box_size import (
     BRIEF_GAP,
+    BRIEF_LENGTH,
     WIDEST_VALUE,
     Outline,
     data_text,
@@ -27,7 +28,14 @@ from gviz.render.boxes.box_size import (
     tensor_room,
     value_room,
 )
-from gviz.render.boxes.brief_rows import below_value, brief_gradient_row, gradient_next_to_name, gradient_rooms, roomy
+from gviz.render.boxes.brief_rows import (
+    below_value,
+    brief_gradient_row,
+    gradient_next_to_name,
+    gradient_rooms,
+    room_beside,
+    roomy,
+)
 from gviz.render.boxes.edge_content import gradient_symbol
 from gviz.render.boxes.folding import Group, Preparation
 from gviz.render.boxes.gradient_bars import (
@@ -272,19 +280,27 @@ def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> t
         return (Row(f"{len(group.inner)} nodes", "muted"),)
     value = state.outputs[0].value if state is not None and state.outputs else None
     most = tensor_room(value)
+    if now.options.marks:  # the room of a gradient that may arrive stays free
+        is_apart = now.options.stacks or not (group.parameters and now.leaf_gradients)
+        most = max(most, place.width - len("gives ") - (0 if is_apart else BRIEF_GAP + len(".grad ") + BRIEF_LENGTH))
     if group.call.is_source_call:
         info = now.timeline.info(place.node)
         gives = replace(_gives(place, state, now, value_room(value, now.options)), label="")
+        whole = replace(_gives(place, state, now, place.width), label="") if now.options.marks else gives
         if not (info.created.requires_grad and now.gradients):
-            return (gives,)
+            return (whole,)
         incoming = state.outputs[0].incoming if state is not None and state.outputs else None
         rooms = gradient_rooms(info.created.first_value, now.options)
         rights = [brief_gradient_row(incoming, now.nothing, "grad", room, now.options) for room in rooms]
         room = place.width - BRIEF_GAP - gives.characters
         if now.options.stacks:
-            return gives, below_value(rights[0])
+            return whole, below_value(rights[0])
         fitting = (row for row in rights if now.options.lists_elements or row.characters <= room)
-        return gives, next(fitting, rights[-1])
+        right = next(fitting, rights[-1])
+        if now.options.marks and not now.options.lists_elements:
+            room = room_beside(place, right, gives.characters, now.options)
+            gives = replace(_gives(place, state, now, room), label="")
+        return gives, right
     gradient = _brief_gradient(group, now)
     each = _bars(group, now, BRIEF_BARS) if place.height > 2 else None
     below = [replace(each, is_left=True)] if each is not None else []
@@ -293,7 +309,7 @@ def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> t
     if now.options.stacks:
         stacked = replace(gradient, shares_line=False, is_left=True)
         return replace(_gives(place, state, now, most), is_left=True), stacked, *below
-    room = place.width - BRIEF_GAP - gradient.characters - len("gives ")
+    room = room_beside(place, gradient, len("gives ") + tensor_room(value), now.options) - len("gives ")
     return _gives(place, state, now, min(room, most)), gradient, *below
 
 
