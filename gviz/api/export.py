@@ -84,7 +84,9 @@ def export(
 
     The `level` selects what has a box: ``modules``, the ``calls`` in the program, or all ``nodes``. By default it is as
     much as fits a page. Modules that match `expand` are expanded at any level;
-    so are operations on data, by the name of their result, and the steps of a loop (``step``).
+    so are operations on data, by the name of their result, and the steps of a loop (``step``). In patterns, ``*`` stays
+    within one part of a dotted name, and ``**`` crosses the dots: ``blocks.*`` is ``blocks.0``, and ``blocks.**`` also
+    ``blocks.0.attn``.
 
     The `labels` select the text in a box: ``min`` is only names, ``short`` also has values and gradients, ``full`` has
     all that is known. By default it is ``short``, or less in a large graph. Labels that you request are never

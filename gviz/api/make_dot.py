@@ -53,7 +53,8 @@ def make_dot(
 
     The `level` selects what has a box: ``modules``, the ``calls`` in the program, or all ``nodes``. By default a
     recorded graph shows as much as fits a page. Modules that match `expand` are expanded at any level;
-    so are operations on data, by the name of their result.
+    so are operations on data, by the name of their result. In patterns, ``*`` stays within one part of a dotted name,
+    and ``**`` crosses the dots.
 
     With `figure`, the graph is a figure for a paper or a slide: ``one-column`` (the same as True, 85 mm wide),
     ``two-columns`` (175 mm) or ``16:9``. A figure has no legend, caption, cursor, or numbers of nodes.

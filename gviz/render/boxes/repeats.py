@@ -230,7 +230,7 @@ def is_repeat_named(call: ModuleCall, title: str, patterns: Sequence[str]) -> bo
     count = call.path.rpartition("×")[2]
     signs = (f"×{count}", f"×{int(count):,}", f"x{count}")
     names = [title, *(f"{title}{kind} {sign}" for kind in ("", f" {call.kind}") for sign in signs)]
-    return any(matches(name, pattern.strip().replace(CUT, "*")) for pattern in patterns for name in names)
+    return any(matches(name, pattern.strip().replace(CUT, "**")) for pattern in patterns for name in names)
 
 
 def _repeat_call(turns: Sequence[Sequence[_Item]]) -> ModuleCall:
