@@ -17,6 +17,7 @@ from gviz.api.picture_path import is_series, kind_of, numbered, refuse
 from gviz.errors import GvizError
 from gviz.explain.module_costs import CostKind
 from gviz.query.moment_lookup import end_of_own_pass
+from gviz.render import option_words
 from gviz.render.boxes.graph_options import Density, Level, Tensors
 from gviz.render.figure import FigureName
 from gviz.render.file_formats import Exporter
@@ -100,9 +101,10 @@ def export(
     look = Look(style, theme, labels, tensors, saved, direction, scale, legend, figure, overlay)
     region = Region(modules, depth, node, ancestors, radius, only, level, expand)
     manner = Manner(force, timeout, note, progress)
-    return _written(
-        drawable.Source(of, params, inputs, backward), path, look, region, MomentOptions(at, moments), manner
-    )
+    with option_words.as_arguments():
+        return _written(
+            drawable.Source(of, params, inputs, backward), path, look, region, MomentOptions(at, moments), manner
+        )
 
 
 def _written(

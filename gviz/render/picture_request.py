@@ -28,6 +28,7 @@ from gviz.render.boxes.function_calls import has_public_names, with_calls
 from gviz.render.boxes.graph_options import Level, Options
 from gviz.render.boxes.graph_structure import Structure, structure
 from gviz.render.figure import FIGURES, FigureName, as_figure, page_within
+from gviz.render.option_words import option
 from gviz.render.scene import Scene, scene
 from gviz.render.styles import PictureStyle, style_named
 from gviz.render.theme import Direction, Theme
@@ -125,8 +126,7 @@ def require_readable(boxes: int) -> None:
     if boxes > PICTURE_BOXES:
         raise GvizError(
             f"a picture of {boxes:,} boxes cannot be read",
-            hint="export to .txt or .dot, or a moment with a smaller graph; --node (in Python: node=) draws what is "
-            "near one",
+            hint=f"export to .txt or .dot, or a moment with a smaller graph; {option('node')} draws what is near one",
         )
 
 
@@ -207,6 +207,7 @@ def _drawing(
             keeps_labels=options.keeps_labels,
             within=page_within(options.figure) if options.figure and not window else None,
             most_work=most_work,
+            suggests=options.figure is None,
         )
         words = detail_level.chosen(timeline, n, words, about)
         if as_picture:
@@ -264,7 +265,7 @@ def _followed(
     left, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
     if len(left) < len(infos):
         out = f"{len(infos) - len(left):,} of {len(infos):,} nodes are left out, as they have no gradient"
-        options.note(f"{out}; --node (in Python: node=) draws what is near one")
+        options.note(f"{out}; {option('node')} draws what is near one")
     return left
 
 
@@ -288,7 +289,7 @@ def _closed(graph: CallGraph, options: ExportOptions) -> Closed:
     if closed:
         options.note(f"{len(graph.nodes):,} nodes: modules closed, {left:,} boxes left; the option depth opens them")
     elif left > FEW_BOXES:
-        options.note(f"{left:,} boxes, and no module to close; --node (in Python: node=) draws what is near one")
+        options.note(f"{left:,} boxes, and no module to close; {option('node')} draws what is near one")
     return closed
 
 

@@ -5,11 +5,14 @@ import shlex
 from dataclasses import replace
 
 import pytest
+from recording import timeline_of
 
 import gviz
+import gviz.engine as builtin
 from benchmarks.picture_models import MODELS
 from gviz.api.export import export
 from gviz.errors import GvizError
+from gviz.render import option_words
 from gviz.render.boxes.folding import Filter
 from gviz.render.boxes.function_calls import source_calls
 from gviz.render.boxes.graph_options import Options
@@ -109,7 +112,7 @@ def test_a_picture_without_options_fits_a_page_and_says_what_it_collapsed(tmp_pa
     assert float(size[1]) <= PAGE[0]
     assert float(size[2]) <= PAGE[1]
     assert min(map(float, re.findall(r'font-size="([\d.]+)"', svg))) >= 9
-    assert any("boxes: " in note and "--level nodes" in note for note in notes)
+    assert any("boxes: " in note and 'level="nodes"' in note for note in notes)
     assert "cross_entropy" in svg or "nll_loss" in svg
     assert 'class="cluster' in svg
 
@@ -763,3 +766,22 @@ def test_the_gradients_of_a_critic_name_the_passes_that_they_come_from(tmp_path,
     grads = [row.text for box in scene.boxes for row in box.rows if row.label == ".grad" and "|g|" in row.text]
     assert len([one for one in grads if one.endswith(text)]) >= 2
     assert not [one for one in grads if "all passes" in one]
+
+
+def test_a_note_names_options_in_the_words_of_its_caller_and_none_in_a_figure(tmp_path):
+    def program():
+        net = builtin.nn.Sequential(
+            *(builtin.nn.Sequential(builtin.nn.Linear(4, 4), builtin.nn.Tanh()) for _ in "1234")
+        )
+        return net(builtin.randn(2, 4)).sum()
+
+    timeline = timeline_of(program)
+    notes = []
+    gviz.export(timeline, tmp_path / "a.svg", level="modules", note=notes.append)
+    assert 'More: expand="0" or level="calls" or level="nodes"' in notes[0]
+    with option_words.as_typed():
+        gviz.export(timeline, tmp_path / "b.svg", level="modules", note=notes.append)
+    assert "More: --expand 0 or --level calls or --level nodes" in notes[1]
+    gviz.export(timeline, tmp_path / "c.svg", level="modules", figure=True, note=notes.append)
+    assert "is one box" in notes[2]
+    assert "More" not in notes[2]

@@ -198,7 +198,7 @@ def test_what_fits_no_column_sets_no_limit_and_its_hint_names_what_helps(tmp_pat
         (torch.nn.functional.mse_loss(out, torch.randn(12, 16)) + 0.01 * balance).backward()
     with pytest.raises(GvizError, match="text of this figure would be") as caught:
         export(tmp_path / "t.gviz", tmp_path / "f.svg", figure="one-column")
-    assert "--only and --node (in Python: only=, node=) draw a part" in caught.value.hint
+    assert "only= and node= draw a part" in caught.value.hint
     assert "labels" not in caught.value.hint
     svg, _ = drawn(tmp_path / "t.gviz", tmp_path / "g.svg", figure="two-columns")
     assert 11 * float(re.search(rb"scale\(([\d.]+)", svg)[1]) >= LEAST_TEXT

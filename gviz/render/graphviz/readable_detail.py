@@ -12,6 +12,7 @@ from gviz.render.graphviz.column_choice import in_columns, in_readable_columns, 
 from gviz.render.graphviz.figure_size import TooSmallError, figure_size, in_figure
 from gviz.render.graphviz.module_frames import framed_graph
 from gviz.render.graphviz.process import TooSlowError
+from gviz.render.option_words import option
 from gviz.render.picture_request import ExportOptions, ignore_note, requested_scene
 from gviz.render.scene import Scene
 from gviz.trace.timeline import Timeline
@@ -92,13 +93,13 @@ def _with_less_detail(timeline: Timeline, n: int, options: ExportOptions, *, may
     part = options.part
     if part.level != "auto" or part.depth is not None or part.expand or part.node or part.only:
         return None
-    for typed, change in _LESS_DETAIL.items():
+    for change in _LESS_DETAIL:
         for density in ("short", *_LESS_TEXT) if may_shorten else (options.drawing.density,):
             drawing = replace(options.drawing, density=density, compact=density != "short")
             less = replace(options, part=replace(part, **change), drawing=drawing, note=ignore_note)
             folded = requested_scene(timeline, n, less, as_picture=True, fits=True)
             if _can_be_read(folded, less):
-                options.note(f"modules collapsed, as with {typed}: {_TOO_SMALL}")
+                options.note(f"modules collapsed, as with {option(*next(iter(change.items())))}: {_TOO_SMALL}")
                 return folded
     return None
 
@@ -106,7 +107,7 @@ def _with_less_detail(timeline: Timeline, n: int, options: ExportOptions, *, may
 MOST_FOLDED = 300
 """The most boxes of a figure that is tried with less text: a larger one cannot be read anyway."""
 _TOO_SMALL = f"the text of the figure would be less than {LEAST_TEXT:g} pt high"
-_LESS_DETAIL: dict[str, dict[str, Any]] = {"--level modules": {"level": "modules"}, "--depth 1": {"depth": 1}}
+_LESS_DETAIL: tuple[dict[str, Any], ...] = {"level": "modules"}, {"depth": 1}
 _LESS_TEXT: dict[Density, str] = {"brief": "each box shows one line", "min": "boxes show names only"}
 
 
