@@ -75,7 +75,8 @@ def export(
     for moving pictures, or for everything that a page contains.
 
     `modules` collapses the modules that match its patterns, `depth` all that are nested deeper. `node` with `ancestors`
-    or a `radius`, or the modules in `only`, draw just that part. `params` names the tensors of a tensor's graph.
+    or a `radius`, or the modules in `only`, draw just that part. `params` names the tensors of a tensor's graph:
+    ``dict(model.named_parameters())``, or the ``model``.
     `scale` makes pictures larger or smaller. Without `legend`, the meaning of the signs is not explained. `note` is
     called with compromises, `progress` with the progress of long work, from 0 to 1.
 

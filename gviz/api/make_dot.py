@@ -47,9 +47,10 @@ def make_dot(
     ``jit.trace``, or its ``graph``. Of a module, gviz draws a copy: your module and the inputs stay as they are.
 
     Takes the arguments of ``torchviz.make_dot``. `params` gives tensors their names, as ``model.named_parameters()``
-    does. `show_attrs` shows everything known about every node, with at most `max_attr_chars` characters (at least 3)
-    per argument of an operation. `show_saved` draws the saved tensors. A tensor of the latest recording is drawn from
-    that recording, with all values; in any other graph only the tensor itself and the leaves have values.
+    does; or it is the ``model``. `show_attrs` shows everything known about every node, with at most `max_attr_chars`
+    characters (at least 3) per argument of an operation. `show_saved` draws the saved tensors. A tensor of the latest
+    recording is drawn from that recording, with all values; in any other graph only the tensor itself and the leaves
+    have values.
 
     The `level` selects what has a box: ``modules``, the ``calls`` in the program, or all ``nodes``. By default a
     recorded graph shows as much as fits a page. Modules that match `expand` are expanded at any level;
