@@ -69,7 +69,8 @@ Three or more operations that only prepare data are one box, `x  8 operations on
 `auto`; `--expand x` shows them.
 
 `--expand layers.3` opens that module at any level, and `--expand step` the box `step ×5` of a loop. A name may be a
-glob (`'step*'`), or the text in the picture (`'step index, RNNCell ×5'`). In Python,
+glob (`'step*'`), in which `*` stays within one part of a dotted name: `'blocks.*'` opens `blocks.0`, and `'blocks.**'`
+also all modules in it. It may also be the text in the picture (`'step index, RNNCell ×5'`). In Python,
 `gviz.export(…, level="calls", expand="layers.3")` and `gviz.make_dot(…, level=…, expand=…)` take the same options. A
 box of several equal modules shows the gradient of each as a bar, with the least and the greatest norm. The box of a
 loop has a bar for each step, of the gradient of its result: in `h = cell(x[t], h)`, `|∂L/∂h|` shows whether it vanishes

@@ -82,9 +82,9 @@ INSIDE = {
     "live": """
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee debugger_side""",
     "render": """
-        theme comparison_table boxes.tensor_pictures boxes.folding boxes.data_preparation boxes.edges graphviz.process
-        curve layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.box_row
-        boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles
+        option_words theme comparison_table boxes.tensor_pictures boxes.folding boxes.data_preparation boxes.edges
+        graphviz.process curve layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text
+        boxes.box_row boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles
         boxes.node_remarks boxes.full_detail_rows
         layout.columns cells.canvas boxes.drawn_nodes boxes.repeats boxes.function_calls boxes.graph_views
         boxes.collapse_note boxes.gradient_bars boxes.box_size layout.routing boxes.graph_structure

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from gviz import argument_checks, frameworks
 from gviz.api.module_recording import NO_INPUTS, is_module, recorded_call
@@ -32,7 +32,14 @@ if TYPE_CHECKING:
     OneTensor: TypeAlias = Tensor | ForeignTensor
     Drawable: TypeAlias = str | os.PathLike[str] | Timeline | OneTensor | tuple[OneTensor, ...] | OfEngine
     Named: TypeAlias = list[tuple[str, Any]]
-    Params: TypeAlias = Mapping[str, OneTensor] | Iterable[tuple[str, OneTensor]]
+
+    class Model(Protocol):
+        """A module of PyTorch or of the built-in engine."""
+
+        def named_parameters(self) -> Iterable[tuple[str, Any]]:
+            """Return the parameters with their names."""
+
+    Params: TypeAlias = Mapping[str, OneTensor] | Iterable[tuple[str, OneTensor]] | Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +135,9 @@ class Source:
         return drawn(self.thing, self.params, self.inputs, backward=self.backward)
 
 
-def _named(params: object) -> Named:
-    named = argument_checks.pairs("params", params)
+def _named(params: Any) -> Named:
+    """Return the tensors to name, with their names: those of a mapping, of pairs, or the parameters of a module."""
+    named = argument_checks.pairs("params", [*params.named_parameters()] if is_module(params) else params)
     for name, tensor in named:
         if not hasattr(tensor, "grad_fn"):
             raise argument_checks.refused(f"params[{name!r}]", tensor, "a tensor")

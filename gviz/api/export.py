@@ -17,6 +17,7 @@ from gviz.api.picture_path import is_series, kind_of, numbered, refuse
 from gviz.errors import GvizError
 from gviz.explain.module_costs import CostKind
 from gviz.query.moment_lookup import end_of_own_pass
+from gviz.render import option_words
 from gviz.render.boxes.graph_options import Density, Level, Tensors
 from gviz.render.figure import FigureName
 from gviz.render.file_formats import Exporter
@@ -74,7 +75,8 @@ def export(
     for moving pictures, or for everything that a page contains.
 
     `modules` collapses the modules that match its patterns, `depth` all that are nested deeper. `node` with `ancestors`
-    or a `radius`, or the modules in `only`, draw just that part. `params` names the tensors of a tensor's graph.
+    or a `radius`, or the modules in `only`, draw just that part. `params` names the tensors of a tensor's graph:
+    ``dict(model.named_parameters())``, or the ``model``.
     `scale` makes pictures larger or smaller. Without `legend`, the meaning of the signs is not explained. `note` is
     called with compromises, `progress` with the progress of long work, from 0 to 1.
 
@@ -84,7 +86,9 @@ def export(
 
     The `level` selects what has a box: ``modules``, the ``calls`` in the program, or all ``nodes``. By default it is as
     much as fits a page. Modules that match `expand` are expanded at any level;
-    so are operations on data, by the name of their result, and the steps of a loop (``step``).
+    so are operations on data, by the name of their result, and the steps of a loop (``step``). In patterns, ``*`` stays
+    within one part of a dotted name, and ``**`` crosses the dots: ``blocks.*`` is ``blocks.0``, and ``blocks.**`` also
+    ``blocks.0.attn``.
 
     The `labels` select the text in a box: ``min`` is only names, ``short`` also has values and gradients, ``full`` has
     all that is known. By default it is ``short``, or less in a large graph. Labels that you request are never
@@ -98,9 +102,10 @@ def export(
     look = Look(style, theme, labels, tensors, saved, direction, scale, legend, figure, overlay)
     region = Region(modules, depth, node, ancestors, radius, only, level, expand)
     manner = Manner(force, timeout, note, progress)
-    return _written(
-        drawable.Source(of, params, inputs, backward), path, look, region, MomentOptions(at, moments), manner
-    )
+    with option_words.as_arguments():
+        return _written(
+            drawable.Source(of, params, inputs, backward), path, look, region, MomentOptions(at, moments), manner
+        )
 
 
 def _written(

@@ -11,7 +11,7 @@ from gviz.api.drawable import drawn
 from gviz.api.module_recording import NO_INPUTS
 from gviz.api.moment_argument import moment_of
 from gviz.errors import refuse_unknown
-from gviz.render import detail_level
+from gviz.render import detail_level, option_words
 from gviz.render.boxes.folding import ALL, Filter
 from gviz.render.boxes.graph_options import LEVELS, Level, Options
 from gviz.render.figure import FIGURES, FigureName, as_figure, figure_named, page_within
@@ -47,13 +47,15 @@ def make_dot(
     ``jit.trace``, or its ``graph``. Of a module, gviz draws a copy: your module and the inputs stay as they are.
 
     Takes the arguments of ``torchviz.make_dot``. `params` gives tensors their names, as ``model.named_parameters()``
-    does. `show_attrs` shows everything known about every node, with at most `max_attr_chars` characters (at least 3)
-    per argument of an operation. `show_saved` draws the saved tensors. A tensor of the latest recording is drawn from
-    that recording, with all values; in any other graph only the tensor itself and the leaves have values.
+    does; or it is the ``model``. `show_attrs` shows everything known about every node, with at most `max_attr_chars`
+    characters (at least 3) per argument of an operation. `show_saved` draws the saved tensors. A tensor of the latest
+    recording is drawn from that recording, with all values; in any other graph only the tensor itself and the leaves
+    have values.
 
     The `level` selects what has a box: ``modules``, the ``calls`` in the program, or all ``nodes``. By default a
     recorded graph shows as much as fits a page. Modules that match `expand` are expanded at any level;
-    so are operations on data, by the name of their result.
+    so are operations on data, by the name of their result. In patterns, ``*`` stays within one part of a dotted name,
+    and ``**`` crosses the dots.
 
     With `figure`, the graph is a figure for a paper or a slide: ``one-column`` (the same as True, 85 mm wide),
     ``two-columns`` (175 mm) or ``16:9``. A figure has no legend, caption, cursor, or numbers of nodes.
@@ -78,11 +80,15 @@ def make_dot(
     if level != "auto" or opened or chooses:
         page = FIGURES[kind].page if kind else detail_level.PAGE
         within = page_within(kind) if kind else None
-        about = detail_level.LevelRequest(level, None, opened, measures=kind is not None, page=page, within=within)
-        drawing = detail_level.chosen(of.timeline, n, replace(drawing, numbered=kind is None), about)
+        about = detail_level.LevelRequest(
+            level, None, opened, measures=kind is not None, page=page, within=within, suggests=kind is None
+        )
+        with option_words.as_arguments():
+            drawing = detail_level.chosen(of.timeline, n, replace(drawing, numbered=kind is None), about)
         drawing = replace(drawing, clusters=drawing.graph_filter.calls)
     picture = moment_scene(of.timeline, n, replace(drawing, numbered=kind is None))
     if kind is None:
         return digraph(picture if of.recorded else replace(picture, caption=""))  # unchanged, nothing happens
     how = ExportOptions(figure=kind, part=Part(level=level, expand=opened))
-    return in_figure(digraph(as_figure(picture), Manner(how.colours)), FIGURES[kind], "svg", how)
+    with option_words.as_arguments():
+        return in_figure(digraph(as_figure(picture), Manner(how.colours)), FIGURES[kind], "svg", how)

@@ -20,8 +20,9 @@ ERASED = "\x1b[K"
 def write_picture(trace: Path, output: str | Path, **options: Any) -> list[Path]:
     """Write a picture as `gviz.export` does, with a progress line if it takes long."""
     from gviz.api.export import export
+    from gviz.render import option_words
 
-    with _patience(f"drawing {Path(output).name or output}; Ctrl+C stops") as progress:
+    with option_words.as_typed(), _patience(f"drawing {Path(output).name or output}; Ctrl+C stops") as progress:
         return export(trace, output, **options, note=_note, progress=progress)
 
 

@@ -49,6 +49,7 @@ from gviz.render.graphviz.box_label import CHARACTER, ROW
 from gviz.render.graphviz.direction_and_spacing import flow
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.process import TooSlowError, draw_all
+from gviz.render.option_words import option
 from gviz.render.scene import framed, scene
 from gviz.render.theme import LIGHT, Direction, Theme
 from gviz.trace.graph_state import Iteration, NodeInfo
@@ -91,7 +92,8 @@ WORTH: Mapping[Text, float] = {
 class LevelRequest:
     """What the user requests: a level, and modules to expand. The other fields say how a picture is
     drawn and measured, and whether the text in boxes must stay as it is. The picture has no fewer boxes than one that
-    fits the smaller page `within`, and a view with more than the `most_work` is only used if there are no others.
+    fits the smaller page `within`, and a view with more than the `most_work` is only used if there are no others. Its
+    note `suggests` options that show more, but not in a figure.
     """
 
     level: Level = "auto"
@@ -105,6 +107,7 @@ class LevelRequest:
     keeps_labels: bool = False
     within: tuple[float, float] | None = None
     most_work: float = inf
+    suggests: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +143,7 @@ def with_collapsed_data(timeline: Timeline, iteration: Iteration, words: Options
     if not data:
         return words
     view = GraphView(graph_filter, len(folded.shown) + len(folded.groups), data=data)
-    text = f"{summary(view, len(infos), DATA_COLLAPSED)}{MORE}{expand_option(data[0])}{OR}--level nodes"
+    text = f"{summary(view, len(infos), DATA_COLLAPSED)}{MORE}{expand_option(data[0])}{OR}{option('level', 'nodes')}"
     return replace(words, graph_filter=graph_filter, remark=text)
 
 
@@ -243,7 +246,8 @@ class _Views:
         density, lists, stacks = text or Text(self.words.density)
         less = _LESS.get(density, "") if density != self.words.density and not lists else ""
         less = _NORMS if less and stacks else less
-        parts = CollapsedParts(self._views, len(self.infos), self._request.level, self._request.depth)
+        about = self._request
+        parts = CollapsedParts(self._views, len(self.infos), about.level, about.depth, about.suggests)
         note = parts.note(view.graph, less) or view.words.remark
         return replace(view.words, density=density, lists_elements=lists, stacks=stacks, remark=note)
 

@@ -28,6 +28,7 @@ from gviz.render.boxes.function_calls import has_public_names, with_calls
 from gviz.render.boxes.graph_options import Level, Options
 from gviz.render.boxes.graph_structure import Structure, structure
 from gviz.render.figure import FIGURES, FigureName, as_figure, page_within
+from gviz.render.option_words import option
 from gviz.render.scene import Scene, scene
 from gviz.render.styles import PictureStyle, style_named
 from gviz.render.theme import Direction, Theme
@@ -86,6 +87,7 @@ class ExportOptions:
     * `drawing`, `part`: what is drawn. `moments`: those of a moving picture (none: the whole pass).
     * `keeps_labels`: the user requested the text in boxes, and it is not shortened.
     * `figure`: the kind of figure, for a picture without everything that is only for the debugger.
+    * `columns`: the number of columns for which a figure's graph is chosen: one column has a part of its width.
     * `note` receives notes about compromises, `progress` receives the progress of long work (0 to 1).
     """
 
@@ -102,6 +104,7 @@ class ExportOptions:
     progress: Callable[[float], object] = _nobody
     figure: FigureName | None = None
     keeps_labels: bool = False
+    columns: int = 1
 
     @property
     def look(self) -> PictureStyle:
@@ -125,8 +128,7 @@ def require_readable(boxes: int) -> None:
     if boxes > PICTURE_BOXES:
         raise GvizError(
             f"a picture of {boxes:,} boxes cannot be read",
-            hint="export to .txt or .dot, or a moment with a smaller graph; --node (in Python: node=) draws what is "
-            "near one",
+            hint=f"export to .txt or .dot, or a moment with a smaller graph; {option('node')} draws what is near one",
         )
 
 
@@ -195,18 +197,20 @@ def _drawing(
             shown, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes)
             inside = named_calls(graph_of(timeline, shown.values()), part.only, matches_parent=True)
         words = replace(words, graph_filter=Filter(frozenset(), part.node, part.ancestors, part.radius, inside))
-        page = window or (FIGURES[options.figure].page if options.figure else detail_level.PAGE)
+        page = window or (_column_page(options.figure, options.columns) if options.figure else detail_level.PAGE)
+        is_column = options.columns > 1
         about = detail_level.LevelRequest(
             part.level,
             part.depth,
             part.expand,
             options.colours,
-            options.direction,
+            "TB" if is_column else options.direction,
             options.timeout,
             page=page,
             keeps_labels=options.keeps_labels,
-            within=page_within(options.figure) if options.figure and not window else None,
+            within=page_within(options.figure) if options.figure and not (window or is_column) else None,
             most_work=most_work,
+            suggests=options.figure is None,
         )
         words = detail_level.chosen(timeline, n, words, about)
         if as_picture:
@@ -243,6 +247,12 @@ def _drawing(
     return words
 
 
+def _column_page(figure: FigureName, columns: int) -> tuple[float, float]:
+    """Return the size of a graph whose text is large enough in a figure if it is folded into columns."""
+    width, height = FIGURES[figure].page
+    return width / columns, height * columns
+
+
 def _is_in_pass(timeline: Timeline, n: int) -> bool:
     """Return whether a node that a backward pass made acts at moment `n`."""
     actor = timeline.at(n).actor
@@ -264,7 +274,7 @@ def _followed(
     left, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
     if len(left) < len(infos):
         out = f"{len(infos) - len(left):,} of {len(infos):,} nodes are left out, as they have no gradient"
-        options.note(f"{out}; --node (in Python: node=) draws what is near one")
+        options.note(f"{out}; {option('node')} draws what is near one")
     return left
 
 
@@ -288,7 +298,7 @@ def _closed(graph: CallGraph, options: ExportOptions) -> Closed:
     if closed:
         options.note(f"{len(graph.nodes):,} nodes: modules closed, {left:,} boxes left; the option depth opens them")
     elif left > FEW_BOXES:
-        options.note(f"{left:,} boxes, and no module to close; --node (in Python: node=) draws what is near one")
+        options.note(f"{left:,} boxes, and no module to close; {option('node')} draws what is near one")
     return closed
 
 
@@ -304,6 +314,11 @@ def requested_scene(
     """Return the scene of moment `n` as requested. Raises `GvizError` if it is unreadable `as_picture`."""
     check_moment(timeline, n)
     words = drawing(timeline, n, options, as_picture=as_picture, fits=fits, collapses_data=collapses_data)
+    return scene_of(timeline, n, words, options)
+
+
+def scene_of(timeline: Timeline, n: int, words: Options, options: ExportOptions) -> Scene:
+    """Return the scene of moment `n` with these options of the graph, as a figure if one is requested."""
     drawn = moment_scene(timeline, n, words)
     if not options.figure:
         return drawn

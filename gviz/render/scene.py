@@ -17,6 +17,7 @@ from gviz.explain.display_names import title
 from gviz.explain.iteration_words import iteration_called, phase_words
 from gviz.explain.tracking import as_in
 from gviz.render.boxes.box_content import Box, box, place_text
+from gviz.render.boxes.drawn_nodes import has_gradients, has_leaf_gradients
 from gviz.render.boxes.edge_content import Edge, edge
 from gviz.render.boxes.full_detail_rows import source_line
 from gviz.render.boxes.graph_structure import Structure
@@ -107,9 +108,22 @@ def parts(
     states = dict(zip(nodes, here, strict=True))
     before, bad = timeline.at(max(moment.n - 1, 0)), _first_bad(timeline, moment)
     branch = None if other is None else dict(zip(nodes, other(nodes), strict=True))
-    passes = timeline.pass_ends(timeline.iterations[shape.iteration]) if shape.options.marks else []
+    iteration = timeline.iterations[shape.iteration]
+    passes = timeline.pass_ends(iteration) if shape.options.marks else []
     after = any(end <= moment.n for end in passes)
-    now = Now(timeline, moment, before, states, bad, shape.options, branch, after, shape.shown)
+    now = Now(
+        timeline,
+        moment,
+        before,
+        states,
+        bad,
+        shape.options,
+        branch,
+        after,
+        shape.shown,
+        has_gradients(timeline, iteration, shape.options),
+        has_leaf_gradients(timeline, iteration, shape.options),
+    )
     boxes = tuple(box(place, shape, now, tooltips=tooltips, bare=place.key in bare) for place in shape.places)
     return boxes, tuple(edge(link, now) for link in shape.links)
 

@@ -76,9 +76,19 @@ class ErrorIndex:
                 return 0.0
             created = birth(self._events, born, node)
             self._masked[node] = masked_infinities.masked_share(
-                created, lambda source: self._masked_share(source, left - 1)
+                created, lambda source: self._share_of_input(source, born, left - 1)
             )
         return self._masked[node]
+
+    def _share_of_input(self, node: int, user_born: int, left: int) -> float:
+        """Return the share of an input that an operation took at its birth: the input may have been filled in place."""
+        share, born = self._masked_share(node, left), self._index.lists["created"].last(node, user_born)
+        if share or not born:
+            return share
+        storages = {output.storage for output in birth(self._events, born, node).outputs}
+        writes = [self._index.lists["written"].last(storage, user_born - 1) for storage in sorted(storages - {0})]
+        writers = (expect(self._events, seq, e.StorageWritten).node for seq in writes if seq > born)
+        return max((self._masked_share(writer, left) for writer in writers if writer != node), default=0.0)
 
     def kind_of_first_bad(self) -> Bad:
         """Return whether `first_bad` holds a nan or only infinities. There must be a `first_bad`."""

@@ -1,8 +1,9 @@
 """Infinities that a program writes into masks: they get no mark of an error, and no recording stops at them.
 
 Programs put infinities into masks: in a constant, in an operation with an infinite argument, and so in tensors computed
-from them, such as scores plus a mask. A tensor no longer counts as masked if it is infinite everywhere, or has a larger
-share of infinities than any of its inputs.
+from them, such as scores plus a mask. A tensor that an operation fills in place, as in ``mask.fill_(-inf)``, is a mask
+from then on. A tensor no longer counts as masked if it is infinite everywhere, or has a larger share of infinities than
+any of its inputs.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class FirstBad:
             case NodeCreated(node=node):
                 share = masked_share(event, lambda source: self._masks.get(source, 0.0))
                 if share:
-                    self._masks[node] = share
+                    self._masks.update(dict.fromkeys((node, *filled_in_place(event)), share))
                 return share > 0
             case StorageWritten(node=node, value=value):
                 return node in self._masks and not _counts(value)[0]
@@ -66,6 +67,12 @@ def masked_share(created: NodeCreated, of_input: Callable[[int], float]) -> floa
     most = max((of_input(source) for source, _ in created.inputs), default=0.0)
     takes_part = len(created.inputs) == 1 and most > 0
     return share if share < 1 and (share <= most or takes_part) else 0.0
+
+
+def filled_in_place(created: NodeCreated) -> tuple[int, ...]:
+    """Return the tensor that an operation writes to in place: later operations may take it, not the result."""
+    is_write = bool(created.inputs) and any(output.version > 0 for output in created.outputs)
+    return (created.inputs[0][0],) if is_write and created.kind == "op" else ()
 
 
 def _counts(value: Value | None) -> tuple[int, int, int]:

@@ -51,6 +51,17 @@ def _short(value: Value | None, width: int | None, digits: int) -> str:
     return fitting(_forms(value, digits, _few(width)), width)
 
 
+def short_meant(value: Value | None, width: int | None = None, digits: int = 4) -> str:
+    """Format a value as `short` does, without the mark of an error: the program wrote its infinities on purpose."""
+    return _short_meant(value, width, digits)
+
+
+@lru_cache(_KEPT_TEXTS)
+def _short_meant(value: Value | None, width: int | None, digits: int) -> str:
+    forms = _forms(value, digits, _few(width))
+    return fitting((form.removeprefix(f"{BAD} ").replace(f" {BAD} ", " ") for form in forms), width)
+
+
 def _few(width: int | None) -> int:
     return SOME if width is None else FEW
 
@@ -260,6 +271,7 @@ def _summaries(value: Value, stats: Stats | None) -> Iterator[str]:
     yield _joined(kind, span, remarks)
     if not bad:
         yield _joined(shape, span)
+        yield _joined(shape, _range(value, stats, mean=False, digits=2))
     yield _joined(shape, remarks)
     yield from _bad_forms(value)
 
@@ -275,16 +287,16 @@ def _bad_forms(value: Value) -> Iterator[str]:
         yield f"{BAD} {'nan' if 'nan' in bad else 'inf'}"
 
 
-def _range(value: Value, stats: Stats, *, mean: bool) -> str:
+def _range(value: Value, stats: Stats, *, mean: bool, digits: int = 3) -> str:
     if not _has_finite(value, stats):
         return ""
     if value.dtype == "bool":
         return f"{stats.mean:.0%} true"
     size = "abs " if value.dtype.startswith("complex") else ""
     # No -0: equal statistics give the same text.
-    low, high, middle = (number(each + 0.0, 3) for each in (stats.min, stats.max, stats.mean))
+    low, high, middle = (number(each + 0.0, digits) for each in (stats.min, stats.max, stats.mean))
     text = f"{size}[{low} .. {high}]"
-    return f"{text} μ {middle} rms {number(stats.rms, 3)}" if mean else text
+    return f"{text} μ {middle} rms {number(stats.rms, digits)}" if mean else text
 
 
 def _remarks(value: Value, stats: Stats) -> list[str]:

@@ -261,3 +261,17 @@ def test_a_picture_without_a_legend_is_otherwise_the_same(tmp_path):
     assert ">operation</text>" in with_one.read_text()
     assert ">operation</text>" not in without.read_text()
     assert with_one.read_text().count("<g id") == without.read_text().count("<g id")
+
+
+@pytest.mark.parametrize("draw", ["export", "make_dot"])
+@pytest.mark.parametrize("form", ["module", "pairs", "mapping"])
+def test_params_may_be_the_model_its_named_parameters_or_a_mapping(form, draw, tmp_path):
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+    params = {"module": model, "pairs": model.named_parameters(), "mapping": dict(model.named_parameters())}[form]
+    loss = model(torch.randn(5, 3)).square().mean()
+    if draw == "export":
+        gviz.export(loss, tmp_path / "graph.txt", params=params)
+        text = (tmp_path / "graph.txt").read_text(encoding="utf-8")
+    else:
+        text = gviz.make_dot(loss, params=params).source
+    assert all(name in text for name, _ in model.named_parameters())

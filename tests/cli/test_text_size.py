@@ -107,7 +107,7 @@ def test_nothing_is_tried_for_longer_than_somebody_waits(tmp_path, monkeypatch):
 
 def test_the_command_names_what_makes_this_picture_larger(tmp_path, monkeypatch):
     monkeypatch.setattr("gviz.cli.text_size.SECONDS", 60.0)
-    chain = "\n".join(f"h{at} = torch.sin(h{at - 1})" for at in range(1, 14))
+    chain = "\n".join(f"h{at} = torch.sin(h{at - 1})" for at in range(1, 14)) + "\nh13.sum().backward()"
     (tmp_path / "t.py").write_text(f"import gviz.engine as torch\nh0 = torch.ones(3, requires_grad=True)\n{chain}\n")
     assert gviz("record", "-o", "t.gviz", "t.py", cwd=tmp_path)[0] == 0
     code, _, err = gviz_here("export", "t.gviz", "-o", "g.svg", "--level", "nodes", cwd=tmp_path)

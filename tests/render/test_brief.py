@@ -256,3 +256,39 @@ def test_a_gradient_whose_elements_do_not_fit_is_a_norm_and_not_a_shape():
     shown = [text(timeline, n) for n in range(len(timeline) + 1)]
     assert any("grad |g| 1.42" in one for one in shown)
     assert not any("grad (2,)" in one for one in shown)
+
+
+@pytest.mark.parametrize("stacks", [False, True])
+def test_a_brief_box_of_a_picture_shows_the_range_of_a_large_value_where_it_has_room(stacks):
+    net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Linear(16, 8))
+    timeline = timeline_of(lambda: net(torch.randn(64, 8)).tanh())
+    options = Options(density="brief", content="all", marks=True, stacks=stacks, graph_filter=Filter(calls=True))
+    drawn = scene(structure(timeline, timeline.iterations[0], options), timeline, timeline.at(len(timeline)))
+    texts = {box.title: [row.text for row in box.rows] for box in drawn.boxes if box.role != "constant"}
+    assert texts
+    for title, rows in texts.items():
+        room = next(box.width for box in drawn.boxes if box.title == title)
+        assert ".." in rows[0] or room < len("gives (64,16) [-0.12 .. 0.12]"), (title, rows, room)
+    assert stacks or any(".." in rows[0] for rows in texts.values())
+
+
+def test_a_value_of_a_picture_keeps_its_text_when_its_gradient_arrives():
+    net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Linear(16, 8))
+    timeline = timeline_of(lambda: net(torch.randn(64, 8)).tanh().square().mean().backward())
+    options = Options(density="brief", content="all", marks=True, graph_filter=Filter(calls=True))
+    shape = structure(timeline, timeline.iterations[0], options)
+    texts: dict[str, set[str]] = {}
+    for n in range(1, len(timeline) + 1):
+        for box in scene(shape, timeline, timeline.at(n)).boxes:
+            if box.rows and box.rows[0].style == "value" and box.role != "leaf":
+                texts.setdefault(box.title, set()).add(box.rows[0].text)
+    assert texts
+    assert all(len(several) == 1 for several in texts.values()), texts
+
+
+def test_the_range_of_a_large_value_has_two_digits_rather_than_none():
+    value = torch.randn(8, 12, 256, 256)
+    timeline = timeline_of(lambda: value.clone().requires_grad_() * 1)
+    options = Options(content="all", marks=True)
+    drawn = scene(structure(timeline, timeline.iterations[0], options), timeline, timeline.at(len(timeline)))
+    assert all(".." in box.rows[0].text for box in drawn.boxes if box.rows and box.role != "constant")

@@ -5,11 +5,14 @@ import shlex
 from dataclasses import replace
 
 import pytest
+from recording import timeline_of
 
 import gviz
+import gviz.engine as builtin
 from benchmarks.picture_models import MODELS
 from gviz.api.export import export
 from gviz.errors import GvizError
+from gviz.render import option_words
 from gviz.render.boxes.folding import Filter
 from gviz.render.boxes.function_calls import source_calls
 from gviz.render.boxes.graph_options import Options
@@ -109,7 +112,7 @@ def test_a_picture_without_options_fits_a_page_and_says_what_it_collapsed(tmp_pa
     assert float(size[1]) <= PAGE[0]
     assert float(size[2]) <= PAGE[1]
     assert min(map(float, re.findall(r'font-size="([\d.]+)"', svg))) >= 9
-    assert any("boxes: " in note and "--level nodes" in note for note in notes)
+    assert any("boxes: " in note and 'level="nodes"' in note for note in notes)
     assert "cross_entropy" in svg or "nll_loss" in svg
     assert 'class="cluster' in svg
 
@@ -716,7 +719,7 @@ def test_a_loss_that_is_a_module_is_drawn_as_the_result(tmp_path, framework, lev
 
 def test_equal_parts_inside_of_a_module_do_not_keep_it_expanded():
     whole, closed = Filter(repeats=True), Filter(frozenset({"Block"}), repeats=True)
-    with_repeats = GraphView(whole, 49, ("step ×3",))
+    with_repeats = GraphView(whole, 49, ("step ×3",), longest=3)
     parts = [GraphView(replace(whole, repeats=False), 61), with_repeats, GraphView(closed, 13)]
     assert most_informative(parts, 130) == [with_repeats, GraphView(closed, 13)]
     assert most_informative(parts, 20) == [GraphView(closed, 13)]
@@ -763,3 +766,95 @@ def test_the_gradients_of_a_critic_name_the_passes_that_they_come_from(tmp_path,
     grads = [row.text for box in scene.boxes for row in box.rows if row.label == ".grad" and "|g|" in row.text]
     assert len([one for one in grads if one.endswith(text)]) >= 2
     assert not [one for one in grads if "all passes" in one]
+
+
+def test_a_note_names_options_in_the_words_of_its_caller_and_none_in_a_figure(tmp_path):
+    def program():
+        net = builtin.nn.Sequential(
+            *(builtin.nn.Sequential(builtin.nn.Linear(4, 4), builtin.nn.Tanh()) for _ in "1234")
+        )
+        return net(builtin.randn(2, 4)).sum()
+
+    timeline = timeline_of(program)
+    notes = []
+    gviz.export(timeline, tmp_path / "a.svg", level="modules", note=notes.append)
+    assert 'More: expand="0" or level="calls" or level="nodes"' in notes[0]
+    with option_words.as_typed():
+        gviz.export(timeline, tmp_path / "b.svg", level="modules", note=notes.append)
+    assert "More: --expand 0 or --level calls or --level nodes" in notes[1]
+    gviz.export(timeline, tmp_path / "c.svg", level="modules", figure=True, note=notes.append)
+    assert "is one box" in notes[2]
+    assert "More" not in notes[2]
+
+
+def block_class(torch, mask_of):
+    nn = torch.nn
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv, self.out = nn.Linear(8, 24), nn.Linear(8, 8)
+            self.register_buffer("own", torch.ones(4, 4).triu(1) == 1)
+
+        def forward(self, x, shared):
+            q, k, v = self.qkv(x).chunk(3, -1)
+            scores = (q @ k.transpose(-2, -1)).masked_fill(mask_of(torch, self, shared), float("-inf"))
+            return x + self.out(torch.softmax(scores, -1) @ v)
+
+    return Block
+
+
+def made_once(torch, _, shared):
+    if not shared:
+        shared.append(torch.ones(4, 4).triu(1) == 1)
+    return shared[0]
+
+
+MASKS = {
+    "shared": lambda torch, block, shared: shared,
+    "made in each block": lambda torch, block, shared: torch.ones(4, 4).triu(1) == 1,
+    "a buffer": lambda torch, block, shared: block.own,
+    "made in the first block": made_once,
+}
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize("kind", MASKS)
+def test_equal_blocks_are_one_box_wherever_their_mask_comes_from(kind, count):
+    block = block_class(builtin, MASKS[kind])
+
+    class Net(builtin.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = builtin.nn.ModuleList([block() for _ in range(count)])
+
+        def forward(self, x):
+            mask = [] if kind == "made in the first block" else builtin.ones(4, 4).triu(1) == 1
+            for one in self.blocks:
+                x = one(x, mask)
+            return x
+
+    timeline = timeline_of(lambda: Net()(builtin.randn(4, 8)).square().mean().backward())
+    drawn = titles(drawn_at(timeline, level="modules"))
+    assert any(title.endswith(f"×{count}") for title in drawn), drawn
+
+
+def drawn_at(timeline, **part):
+    return drawn(timeline, **part)[0]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        ("aab", [(0, 1, 2), (2, 1, 1)]),
+        ("aabbc", [(0, 1, 2), (2, 1, 1), (3, 1, 1), (4, 1, 1)]),  # a b is no module of several calls
+        ("aabaab", [(0, 1, 2), (2, 1, 1), (3, 1, 2), (5, 1, 1)]),
+        ("aacacac", [(0, 1, 1), (1, 2, 3)]),  # the longer repeat begins at the second
+        ("aaa", [(0, 1, 3)]),
+        ("aa", [(0, 1, 2)]),
+        ("a", [(0, 1, 1)]),
+        ("", []),
+    ],
+)
+def test_two_equal_modules_are_a_repeat_unless_a_longer_one_begins_at_the_second(kinds, expected):
+    assert [*runs([*map(ord, kinds)], {ord("a")})] == expected

@@ -21,10 +21,10 @@ from gviz.render.boxes.graph_options import Options
 from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, as_figure, figures_for, page_within
 from gviz.render.forms import png_and_pdf
 from gviz.render.graphviz import column_choice, readable_detail
-from gviz.render.graphviz.chain_columns import is_chain
+from gviz.render.graphviz.chain_columns import is_chain, parts
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.figure_size import in_figure
-from gviz.render.picture_request import ExportOptions, Part, moment_scene
+from gviz.render.picture_request import ExportOptions, Part, last_moment, moment_scene, requested_scene
 from gviz.render.theme import LIGHT
 from gviz.trace import load
 
@@ -198,7 +198,7 @@ def test_what_fits_no_column_sets_no_limit_and_its_hint_names_what_helps(tmp_pat
         (torch.nn.functional.mse_loss(out, torch.randn(12, 16)) + 0.01 * balance).backward()
     with pytest.raises(GvizError, match="text of this figure would be") as caught:
         export(tmp_path / "t.gviz", tmp_path / "f.svg", figure="one-column")
-    assert "--only and --node (in Python: only=, node=) draw a part" in caught.value.hint
+    assert "only= and node= draw a part" in caught.value.hint
     assert "labels" not in caught.value.hint
     svg, _ = drawn(tmp_path / "t.gviz", tmp_path / "g.svg", figure="two-columns")
     assert 11 * float(re.search(rb"scale\(([\d.]+)", svg)[1]) >= LEAST_TEXT
@@ -305,6 +305,11 @@ def test_a_long_chain_is_folded_into_columns_in_which_its_text_can_be_read(tmp_p
     assert svg.count(b'class="node') >= 33
 
 
+def as_it_is(timeline, n, options, found, notes):
+    """A scene that is not folded into columns to fill its slide."""
+    return found, notes
+
+
 class Ladder(torch.nn.Module):
     """A chain of layers, and with `skips` the sums of a U-Net, which cross it."""
 
@@ -350,11 +355,15 @@ def test_a_chain_is_folded_on_a_slide_only_if_its_text_becomes_much_larger(tmp_p
     assert not any("columns" in note for note in notes)
 
 
-def lines_between(*pairs):
+def lines_between(*pairs, columns=1):
     """A scene of boxes with these lines."""
     names = dict.fromkeys(name for pair in pairs for name in pair)
     edges = [SimpleNamespace(source=one, target=other, kind="data", slot=0) for one, other in pairs]
-    return SimpleNamespace(boxes=[SimpleNamespace(key=name) for name in names], edges=edges, columns=1)
+    boxes = [SimpleNamespace(key=name, role=ROLES.get(name, "op"), states=STATES.get(name, ())) for name in names]
+    return SimpleNamespace(boxes=boxes, edges=edges, columns=columns)
+
+
+ROLES, STATES = {"i": "constant", "p": "constant"}, {"m": ("untracked",)}
 
 
 @pytest.mark.parametrize(
@@ -378,6 +387,7 @@ def test_a_figure_of_what_is_no_chain_has_modules_collapsed_until_its_text_can_b
         Ladder(skips)(torch.nn.Linear(6, 6)(torch.randn(4, 6))).sum().backward()
     timeline, notes = load(tmp_path / "t.gviz"), []
     monkeypatch.setattr(readable_detail, "_can_be_read", lambda scene, options: options.part.depth == 1)
+    monkeypatch.setattr(readable_detail, "_across", as_it_is)
     options = ExportOptions(figure="16:9", note=notes.append)
     scene = readable_detail.picture_scene(timeline, len(timeline), options)
     assert any(note.startswith("modules collapsed, as with --depth 1") for note in notes) is skips
@@ -652,6 +662,7 @@ def test_a_figure_with_names_only_has_gradients_next_to_them_where_there_is_room
     notes, words, scales = {}, {}, {}
     for kind in ("with", "without"):
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(readable_detail, "_across", as_it_is)
             if kind == "without":
                 patch.setattr(readable_detail, "_is_as_large", lambda *_: False)
             svg, notes[kind] = drawn(path, tmp_path / f"{kind}.svg", figure="16:9")
@@ -682,3 +693,79 @@ def test_a_figure_whose_text_would_become_smaller_has_names_only():
     assert not any(box.rows for box in scenes[0].boxes)
     assert not readable_detail._is_as_large(scenes[1], scenes[0], replace(options, figure="one-column"))
     assert not readable_detail._is_as_large(scenes[0], scenes[0], options)  # nothing is added
+
+
+def forward_only():
+    x, net = builtin.randn(8, 4), builtin.nn.Sequential(*(builtin.nn.Linear(4, 4) for _ in range(3)))
+    w = builtin.ones(4, requires_grad=True)
+    return ((net(x) * w).tanh() * w).sum()
+
+
+@pytest.mark.parametrize("density", ["short", "brief", "min"])
+@pytest.mark.parametrize("level", ["nodes", "calls", "modules"])
+@pytest.mark.parametrize("figure", [None, "16:9"])
+def test_a_picture_speaks_of_gradients_only_if_a_pass_was_recorded(density, level, figure):
+    drawing = Options(clusters=True, marks=True, density=density, norms=True)
+    options = ExportOptions(drawing=drawing, part=Part(level=level), figure=figure, note=lambda _: None)
+
+    def rows(program):
+        timeline = timeline_of(program)
+        scene = requested_scene(timeline, len(timeline), options, as_picture=True)
+        assert all(sum(not row.shares_line for row in box.rows) < box.height or box.height == 1 for box in scene.boxes)
+        return [row for box in scene.boxes for row in box.rows]
+
+    plain = rows(forward_only)
+    assert not {"grad", ".grad", "incoming", "adds", "total"} & {row.label for row in plain}
+    assert not {"not yet", "None", "no grad"} & {row.text for row in plain}
+    trained = rows(lambda: forward_only().backward())
+    assert any(row.style == "grad" for row in trained)
+
+
+def test_a_forward_pass_after_a_backward_pass_still_shows_the_grad_of_its_leaves():
+    w = builtin.ones(4, requires_grad=True)
+
+    def program():
+        (w * 2).sum().backward()
+        (w * 3).sum().backward()
+        return (w * 4).exp()
+
+    timeline = timeline_of(program)
+    options = ExportOptions(drawing=Options(marks=True), note=lambda _: None)
+    scene = requested_scene(timeline, len(timeline), options)
+    labels = {box.title.partition(" #")[0].rpartition("= ")[2]: {row.label for row in box.rows} for box in scene.boxes}
+    assert ".grad" in labels["w leaf"]
+    assert "grad" not in labels["exp"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "divided"),
+    [
+        (("ab", "bc", "cd"), "ab c d"),
+        (("ix", "py", "xa", "ya", "ab", "bc"), "ix pya b c"),  # two sources that are added
+        (("ia", "ab", "bx", "xd", "bd", "de", "ef"), "ia bxd e f"),  # a residual connection, from a to d
+        (("ia", "ab", "bc", "cd", "im", "mb", "mc"), "ia bm c d"),  # a mask that two blocks use
+        (("ab", "bc", "ca", "ad"), "abcd"),
+    ],
+    ids=["chain", "sum", "residual", "mask", "loop"],
+)
+def test_a_graph_is_divided_where_one_tensor_leads_on(pairs, divided):
+    found = ["".join(sorted(part)) for part in parts(lines_between(*pairs)) if part]
+    assert found == ["".join(sorted(part)) for part in divided.split()]
+
+
+@pytest.mark.parametrize("level", ["auto", "modules"])
+def test_a_transformer_uses_the_width_of_a_slide(tmp_path, level):
+    path, notes = transformer_trace(tmp_path), []
+    timeline = load(path)
+    options = ExportOptions(figure="16:9", part=Part(level=level), note=notes.append)
+    scene = readable_detail.picture_scene(timeline, last_moment(timeline), options)
+    assert scene.columns > 1
+    assert notes[-1].endswith("it fills the width")
+    export(path, tmp_path / "f.svg", figure="16:9", level=level, note=lambda _: None)
+    svg = (tmp_path / "f.svg").read_text()
+    scale = float(re.search(r"scale\(([\d.]+)", svg)[1])
+    assert 11 * scale >= 9
+    assert any(row.style == "value" for box in scene.boxes for row in box.rows)
+    found = re.findall(r'class="node[^"]*">.*?<(?:polygon|path)[^>]* (?:points|d)="([^"]*)"', svg, re.DOTALL)
+    sides = [float(x) for points in found for x in re.findall(r"([-\d.]+),", points)]
+    assert (max(sides) - min(sides)) * scale >= 0.6 * FIGURES["16:9"].width

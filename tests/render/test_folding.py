@@ -20,6 +20,7 @@ from gviz.render.boxes.folding import (
     fitting_calls,
     fold,
     graph_of,
+    matches,
     modules,
     named_calls,
 )
@@ -340,3 +341,35 @@ def test_without_frames_boxes_name_their_model_if_there_are_several(density):
     models = ["encoder"] * 2 + ["decoder"] * 4
     assert bare == [f"{model}.{title}" for model, title in zip(models, framed, strict=True)]
     assert titles(one_model, 0) == titles(one_model, 1)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fitting"),
+    {
+        "blocks.*": "blocks.0 blocks.1",
+        "blocks.**": "blocks.0 blocks.0.attn blocks.0.attn.proj blocks.1",
+        "*.attn": "",
+        "**.attn": "blocks.0.attn",
+        "blocks.*.*": "blocks.0.attn",
+        "*": "head",
+        "**": "head blocks.0 blocks.0.attn blocks.0.attn.proj blocks.1",
+        "blocks.[0-0].**": "blocks.0.attn blocks.0.attn.proj",
+        "blocks.[!0]": "blocks.1",
+        "blocks.?": "blocks.0 blocks.1",
+        "blocks[.]1": "blocks.1",
+        "bl*": "",
+        "[": "",
+        "[z-a]": "",
+    }.items(),
+)
+def test_a_star_of_a_pattern_stays_within_one_part_of_a_dotted_name(pattern, fitting):
+    names = ["head", "blocks.0", "blocks.0.attn", "blocks.0.attn.proj", "blocks.1"]
+    assert [name for name in names if matches(name, pattern)] == fitting.split()
+
+
+def test_wildcards_alone_match_no_class():
+    calls = [ModuleCall(nr, f"Net.{path}", "Linear") for nr, path in enumerate(["head", "blocks.0", "blocks.0.fc"], 1)]
+    graph = CallGraph([1, 2, 3], {}, {1: (calls[0],), 2: (calls[1],), 3: (calls[1], calls[2])})
+    assert fitting_calls(graph, ["*"]) == {1}
+    assert fitting_calls(graph, ["blocks.*"]) == {2}
+    assert fitting_calls(graph, ["**"]) == {1, 2, 3} == fitting_calls(graph, ["Lin*"])

@@ -335,10 +335,10 @@ def test_of_a_large_graph_what_autograd_does_not_follow_is_left_out(monkeypatch)
     passed = titles()
     assert passed == {"w leaf #1", "const #2", "batch = slice #3", "mul #4", "loss = sum #5"}
     left_out = f"{len(every) - 5} of {len(every)} nodes are left out, as they have no gradient"
-    assert notes == [f"{left_out}; --node (in Python: node=) draws what is near one"]
+    assert notes == [f"{left_out}; --node draws what is near one"]
     monkeypatch.setattr("gviz.render.picture_request.FEW_BOXES", 3)
     assert titles() == passed
-    assert notes[-1] == "5 boxes, and no module to close; --node (in Python: node=) draws what is near one"
+    assert notes[-1] == "5 boxes, and no module to close; --node draws what is near one"
     assert titles(depth=1) == passed
     assert any("norm" in title for title in titles(node=timeline.nodes[-1], radius=3))
 

@@ -28,7 +28,22 @@ def written(x):
     return torch.softmax(scores, 1)[1:]
 
 
-@pytest.mark.parametrize("masked", [added, filled, written])
+def filled_in_place(x):
+    mask = torch.zeros(3, 3)
+    mask.masked_fill_(torch.ones(3, 3).triu(1) == 1, -INF)
+    return torch.softmax(x + mask, 1)
+
+
+def filled_by_an_index(x):
+    mask = torch.zeros(3, 3)
+    mask[torch.ones(3, 3).triu(1) == 1] = -INF
+    return torch.softmax((x + mask) * 2, 1)
+
+
+MASKS = [added, filled, written, filled_in_place, filled_by_an_index]
+
+
+@pytest.mark.parametrize("masked", MASKS)
 def test_a_mask_is_no_trouble(masked):
     timeline = timeline_of(lambda: masked(torch.ones(3, 3, requires_grad=True)).sum().backward())
     assert timeline.error_index.first_bad() == 0
@@ -42,10 +57,14 @@ def boxes(timeline):
     return scene(structure(timeline, timeline.iteration_at(moment.n)), timeline, moment).boxes
 
 
-@pytest.mark.parametrize("masked", [added, filled, written])
+@pytest.mark.parametrize("masked", MASKS)
 def test_its_boxes_are_none_of_an_error(masked):
     drawn = boxes(timeline_of(lambda: masked(torch.ones(3, 3, requires_grad=True)).sum().backward()))
     assert not any({"inf", "error"} & {*box.states} for box in drawn)
+    rows = [row for box in drawn for row in box.rows]
+    assert not any(row.style == "bad" or "!" in row.text for row in rows)
+    texts = [row.text for row in rows] + [number for row in rows for line in row.grid for number in line]
+    assert any("-inf" in text for text in texts)
     spoiled = boxes(timeline_of(lambda: of_an_operation(torch.ones(3, 3, requires_grad=True)).sum()))
     assert {"inf", "error"} <= {state for box in spoiled for state in box.states}
 

@@ -115,7 +115,8 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     multiple=True,
     metavar="GLOB",
     help="Expand these modules at any level, even one of several equal ones: layers.3, cell:5; or a loop: step; or the "
-    "operations on data with this result: x.",
+    "operations on data with this result: x. As in paths of files, 'blocks.*' is blocks.0, and 'blocks.**' also all "
+    "that is in it.",
 )
 @click.option("--scale", type=click.FloatRange(0.05, 20), metavar="FACTOR", help="Scale; 2 is twice as large.")
 @click.option("--legend/--no-legend", default=True, help="Explain shapes, lines and words below the picture.")

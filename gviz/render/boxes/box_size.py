@@ -93,7 +93,8 @@ class Outline:
 class Rooms:
     """Builder of the boxes of nodes and modules.
 
-    `roots` are the nodes where backward passes start; `backward` is true if there is a pass.
+    `roots` are the nodes where backward passes start; `backward` is true if there is a pass. There may be no rows for
+    gradients of operations (`gradients`) and of leaves (`leaf_gradients`).
     """
 
     timeline: Timeline
@@ -101,6 +102,14 @@ class Rooms:
     options: Options
     roots: frozenset[int]
     backward: bool
+    gradients: bool = True
+    leaf_gradients: bool = True
+
+    def _has_gradient(self, info: NodeInfo, role: Role) -> bool:
+        """Return whether the box of a node has a row for its gradient."""
+        if role in ("leaf", "parameter"):
+            return self.leaf_gradients
+        return role != "constant" and info.created.requires_grad and self.gradients
 
     def of(self, info: NodeInfo) -> Outline:
         """Return the outline of a node's own box."""
@@ -116,7 +125,7 @@ class Rooms:
         if number:
             return Outline(box_key(info.node), info.node, role, number, len(number), 1)
         if self.options.density == "brief":
-            height = 2 + (self.options.stacks and role != "constant" and info.created.requires_grad)
+            height = 2 + (self.options.stacks and self._has_gradient(info, role))
             wide = brief_width(info, text, role, self.options)
             return Outline(box_key(info.node), info.node, role, text, wide, height)
         width = cell_len(text) + STATUS_ROOM * (role != "constant")
@@ -147,13 +156,14 @@ class Rooms:
                 own = brief_width(last, text, role, self.options)
                 wide = own if self.options.stacks else max(wide, own)
             wide = max(wide, bars_width(bars, BRIEF_BARS) if bars else 0)
-            sends = bool(group.parameters) or (group.call.is_source_call and last.created.requires_grad)
+            sends = bool(group.parameters) and self.leaf_gradients
+            sends = sends or (group.call.is_source_call and self._has_gradient(last, role))
             height = 2 + bool(bars) + (self.options.stacks and sends)
             return Outline(key, last.node, role, text, wide, height, group=group)
         grads = self.backward and bool(group.parameters)
         width = max(cell_len(text) + STATUS_ROOM, self._value_width(last, "op"), 30)
         gives = value_lines(last.created.first_value, self.options) if makes else 0
-        receives = gives if group.call.is_source_call and last.created.requires_grad else 0
+        receives = gives if group.call.is_source_call and self._has_gradient(last, role) else 0
         adds = grads and group.call.of > 1
         width = max(width, bars_width(bars) if bars else 0)
         height = 1 + has_contents(group, self.options) + gives + receives + grads + adds + bool(bars)
@@ -196,7 +206,7 @@ class Rooms:
         if role == "constant":
             return 1 + max(lines, 1) + thumbnails + details
         leaf = role in ("leaf", "parameter")
-        grads = lines if leaf or (info.created.requires_grad and not info.created.untracked) else 0
+        grads = lines if self._has_gradient(info, role) and (leaf or not info.created.untracked) else 0
         twice = lines if leaf and self.backward else 0
         has_remark = bool(remark(self.timeline, info, self.iteration))
         return 1 + lines + thumbnails + grads + twice + has_remark + details
@@ -388,16 +398,18 @@ def thumbnail_lines(value: Value | None, options: Options) -> int:
     return THUMBNAIL_LINES if value.data is not None or value.blob is not None else 1
 
 
-def chip_place(info: NodeInfo, user: int, slot: int, options: Options, *, joint: bool = False) -> Outline:
+def chip_place(
+    info: NodeInfo, user: int, slot: int, options: Options, *, joint: bool = False, gradients: bool = True
+) -> Outline:
     """Return the outline of one use of a shared leaf.
 
-    A `joint` chip represents several uses in a collapsed module and has no rows.
+    A `joint` chip represents several uses in a collapsed module and has no rows. Without `gradients`, none has.
     """
     name = clipped_name(info.title, options.longest_name - 8)
     if options.density == "min" or joint:
         return Outline(chip_key(info.node, user, slot), info.node, "chip", name, cell_len(name), 1, user, slot)
     text = f"{name} #{info.node}" if options.numbered else name
-    height = 1 if not info.created.requires_grad else 2 if options.density == "brief" else 3
+    height = 1 if not (info.created.requires_grad and gradients) else 2 if options.density == "brief" else 3
     width = max(cell_len(text), _chip_width(info.created.first_value) if height == 3 else 12 if height == 2 else 1)
     return Outline(chip_key(info.node, user, slot), info.node, "chip", text, width, height, user, slot)
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 from msgspec.structs import replace as replace_struct
 
 from gviz.explain.tracking import untracked_word
-from gviz.render.boxes.box_row import Row, Style
+from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.box_size import (
     BRIEF_GAP,
+    BRIEF_LENGTH,
     BRIEF_NORM,
     BRIEF_TENSOR,
     WIDEST_VALUE,
@@ -24,7 +25,7 @@ from gviz.render.boxes.tensor_pictures import DIGITS
 from gviz.trace.graph_state import NodeInfo, NodeState, OutputState
 from gviz.values.number_text import shape_text
 from gviz.values.value import Value
-from gviz.values.value_text import CUT, NO_VALUE, bad_text, norm_text, share, short
+from gviz.values.value_text import CUT, NO_VALUE, bad_text, norm_text, share
 
 NORM = "|g|"
 """The sign of the norm of a gradient."""
@@ -39,15 +40,18 @@ def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
     if state is None or not state.outputs:
         return (Row(NO_VALUE, "muted"),)
     state = replace_struct(state, outputs=(now.own(info, state.outputs[0], 0), *state.outputs[1 : info.returned]))
-    whole = _brief_value(state, value_room(state.outputs[0].value, now.options), now.options)
+    whole = _brief_value(state, value_room(state.outputs[0].value, now.options), now)
     rooms = gradient_rooms(info.created.first_value, now.options)
     gradients = [row for room in rooms if (row := _brief_gradient(place, info, state, room, now)) is not None]
     rights = (*gradients, *[replace(row, label="") for row in gradients])  # a long number takes the label's room
     if now.options.lists_elements or now.options.stacks:  # the box has room for both
-        return whole, *(below_value(row) if now.options.stacks else row for row in gradients[:1])
-    lines = [(_brief_value(state, place.width - BRIEF_GAP - right.characters, now.options), right) for right in rights]
+        if now.options.stacks:
+            return _brief_value(state, place.width, now), *map(below_value, gradients[:1])
+        return whole, *gradients[:1]
+    least = value_room(state.outputs[0].value, now.options)
+    lines = [(_brief_value(state, room_beside(place, right, least, now.options), now), right) for right in rights]
     if not lines:
-        return (_brief_value(state, place.width, now.options),)
+        return (_brief_value(state, place.width, now),)
 
     incoming = state.outputs[0].grad if gradients[0].label == ".grad" else state.outputs[0].incoming
     norm = norm_text(incoming) if incoming is not None else ""
@@ -60,12 +64,23 @@ def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
             CUT in left.text,
             right.text.startswith("(") and right.text != best,  # only a shape, where elements or a norm are known
             NORM in right.text and right.text not in (best, norm),
-            left != whole,
+            left.characters < whole.characters,
             not right.label,
             right.text != best,
         )
 
     return min(lines, key=losses)
+
+
+def room_beside(place: Outline, gradient: Row, least: int, options: Options) -> int:
+    """Return the characters of a value next to a gradient.
+
+    In a picture, a value has more than the `least` room only if a norm of a usual length has room, too: so it keeps its
+    text when the gradient arrives.
+    """
+    room = place.width - BRIEF_GAP - gradient.characters
+    usual = place.width - BRIEF_GAP - len(".grad ") - BRIEF_LENGTH
+    return max(min(room, least), min(room, usual)) if options.marks else room
 
 
 def roomy(place: Outline) -> Outline:
@@ -92,15 +107,16 @@ def gradient_rooms(value: Value | None, options: Options) -> tuple[int, ...]:
     return (*([room] if room > BRIEF_TENSOR else []), *_GRADIENT_ROOMS)
 
 
-def _brief_value(state: NodeState, width: int, options: Options) -> Row:
+def _brief_value(state: NodeState, width: int, now: Now) -> Row:
     output = state.outputs[0]
     if len(state.outputs) > 1:
         return Row(f"{len(state.outputs)} outputs", "muted")
-    style: Style = "bad" if bad_text(output.value) else "value"
-    room = min(width, value_room(output.value, options))
-    row = Row(
-        short(output.value, room, DIGITS), style, f"v{output.version}" if output.written_by and output.version else ""
-    )
+    form, style = now.value_form(state.node, output)
+    version = f"v{output.version}" if output.written_by and output.version else ""
+    room = width - len(f"{version} ") * bool(version) if now.options.marks else width
+    least = value_room(output.value, now.options)
+    room = max(room, min(width, least)) if now.options.marks else min(width, least)
+    row = Row(form(output.value, room, DIGITS), style, version)
     return row if row.characters <= width else replace(row, label="")
 
 
@@ -110,6 +126,8 @@ def _brief_gradient(place: Outline, info: NodeInfo, state: NodeState, room: int,
     Once the pass has added to a leaf, return its ``.grad``.
     """
     leaf, output = place.role in ("leaf", "parameter") or info.created.kind != "op", state.outputs[0]
+    if not (now.leaf_gradients if leaf else now.gradients):
+        return None
     if info.created.untracked and not leaf:
         return Row(untracked_word(info.created.untracked), "muted", shares_line=True)
     if place.role == "constant" or not (leaf or info.created.requires_grad):

@@ -2,17 +2,18 @@
 
     400 nodes in 25 boxes: modules collapsed; layers.1–3 ×3 is one box (of 4 equal parts). More: --level calls
 
-An option is only named if it shows more than this picture, and was not used already.
+An option is only named if it shows more than this picture, and was not used already. A figure names none: with more,
+its text would be small or refused.
 """
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gviz.render.boxes.graph_options import Level
 from gviz.render.boxes.graph_views import GraphView, GraphViews
+from gviz.render.option_words import option
 from gviz.trace.graph_state import OPTIMIZER
 
 DATA_COLLAPSED = "operations on data collapsed"
@@ -33,18 +34,22 @@ def summary(view: GraphView, nodes: int, less: str = "") -> str:
 
 
 def expand_option(name: str) -> str:
-    """Return the option that expands something with this name, to paste into a shell."""
-    return f"--expand {shlex.quote(name)}"
+    """Return the option that expands something with this name, to paste."""
+    return option("expand", name)
 
 
 @dataclass(frozen=True, slots=True)
 class CollapsedParts:
-    """What the views of a graph collapse. It has `nodes` nodes; the user requested the level and the depth."""
+    """What the views of a graph collapse. It has `nodes` nodes; the user requested the level and the depth.
+
+    The note `suggests` options unless the picture is a figure.
+    """
 
     views: GraphViews
     nodes: int
     level: Level
     depth: int | None
+    suggests: bool = True
 
     def note(self, view: GraphView, less: str = "") -> str:
         """Return the note for a view; empty if each box is a single node. `less` is what else it leaves out."""
@@ -52,9 +57,9 @@ class CollapsedParts:
         if not (view.is_partial or less or data):
             return ""
         if not (view.is_partial or data):
-            return f"{less}{MORE}--labels short"
+            return f"{less}{MORE}{option('labels', 'short')}" if self.suggests else less
         what = summary(view, self.nodes, "; ".join(filter(None, (data, less))))
-        more = OR.join(self._options(view))
+        more = OR.join(self._options(view)) if self.suggests else ""
         return f"{what}{MORE}{more}" if more else what
 
     def _options(self, view: GraphView) -> Iterator[str]:
@@ -67,13 +72,13 @@ class CollapsedParts:
         if by_depth:
             yield from self._depth(view)
         if self.level != "calls" and (view.repeats or (view.graph_filter.closed and not by_depth)):
-            yield "--level calls"
+            yield option("level", "calls")
         if view.hides_calls or not by_depth:
-            yield "--level nodes"
+            yield option("level", "nodes")
 
     def _depth(self, view: GraphView) -> Iterator[str]:
         """Yield the option for the smallest depth that shows more boxes than a view, if there is one."""
         for depth in range((self.depth or 0) + 1, self.views.deepest + 1):
             if self.views.below(view, depth).boxes > view.boxes:
-                yield f"--depth {depth}"
+                yield option("depth", depth)
                 return

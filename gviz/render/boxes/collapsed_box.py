@@ -20,6 +20,7 @@ from gviz.explain.training import root_of_pass
 from gviz.render.boxes.box_row import Row, Style
 from gviz.render.boxes.box_size import (
     BRIEF_GAP,
+    BRIEF_LENGTH,
     WIDEST_VALUE,
     Outline,
     data_text,
@@ -27,7 +28,14 @@ from gviz.render.boxes.box_size import (
     tensor_room,
     value_room,
 )
-from gviz.render.boxes.brief_rows import below_value, brief_gradient_row, gradient_next_to_name, gradient_rooms, roomy
+from gviz.render.boxes.brief_rows import (
+    below_value,
+    brief_gradient_row,
+    gradient_next_to_name,
+    gradient_rooms,
+    room_beside,
+    roomy,
+)
 from gviz.render.boxes.edge_content import gradient_symbol
 from gviz.render.boxes.folding import Group, Preparation
 from gviz.render.boxes.gradient_bars import (
@@ -41,7 +49,7 @@ from gviz.render.boxes.gradient_bars import (
 )
 from gviz.render.boxes.node_remarks import cut_text, cuts
 from gviz.render.boxes.node_states import State, cut_word, has_no_gradient, state_word
-from gviz.render.boxes.shown_moment import Now
+from gviz.render.boxes.shown_moment import Now, is_masked
 from gviz.render.boxes.tensor_pictures import DIGITS
 from gviz.render.boxes.value_rows import HOOK, LONGEST_HOOK, as_grid, fitting_rows, hook_names
 from gviz.trace.graph_state import OPTIMIZER, NodeInfo, NodeState
@@ -49,7 +57,7 @@ from gviz.trace.timeline import Timeline
 from gviz.values.number_text import count_text, number
 from gviz.values.plain_text import abridged, clipped, shown
 from gviz.values.value import Value, capture
-from gviz.values.value_text import NO_VALUE, bad_text, grad, norm, short
+from gviz.values.value_text import NO_VALUE, bad_text, grad, norm
 
 
 def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
@@ -69,7 +77,7 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
     node_count = sum(now.states[node] is not None for node in group.inner)
     some = f"{node_count} of " if 0 < node_count < len(group.inner) else ""
     last_value = state.outputs[0].value if state is not None and state.outputs else None
-    gives = as_grid(_gives(place, state), last_value, now.timeline.info(place.node).created.first_value, now)
+    gives = as_grid(_gives(place, state, now), last_value, now.timeline.info(place.node).created.first_value, now)
     hooks = _hooks(group, now)
     rows = [Row(f"{some}{_contents(group, now)}{_weights(group, now)}{hooks}", "muted"), gives]
     if group.call.is_source_call:
@@ -82,9 +90,9 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
         rows[0] = Row(cut, "muted")
     if not has_contents(group, now.options) and not cut:
         rows = rows[1:]
-    if group.call.of > 1:
+    if group.call.of > 1 and now.gradients:
         rows.append(_adds(group, now))
-    if group.parameters:
+    if group.parameters and now.leaf_gradients:
         rows.append(_gradient(group, now))
     if (each := _bars(group, now)) is not None:
         rows.append(each)
@@ -99,10 +107,12 @@ def _data(place: Outline, group: Group, data: Preparation, state: NodeState | No
         return (counted,)
     value = state.outputs[0].value if state is not None and state.outputs else None
     if now.options.density == "brief":
-        gives = _gives(place, state, tensor_room(value))
+        gives = _gives(place, state, now, tensor_room(value))
         return replace(gives, label="", is_left=True), replace(counted, shares_line=True)
     first = now.timeline.info(place.node).created.first_value
-    return fitting_rows([counted, as_grid(replace(_gives(place, state), label="value"), value, first, now)], place, now)
+    return fitting_rows(
+        [counted, as_grid(replace(_gives(place, state, now), label="value"), value, first, now)], place, now
+    )
 
 
 MOST_OPERATIONS = 30
@@ -182,7 +192,7 @@ def _some(names: Sequence[str]) -> str:
 def _arriving(place: Outline, state: NodeState | None, now: Now) -> Iterator[Row]:
     """Yield the incoming gradient of a call's result, if it can have one."""
     created = now.timeline.info(place.node).created
-    if created.requires_grad:
+    if created.requires_grad and now.gradients:
         incoming = state.outputs[0].incoming if state is not None and state.outputs else None
         style: Style = "bad" if bad_text(incoming) else "grad" if incoming is not None else "muted"
         text = grad(incoming, place.width - 6, DIGITS) if incoming is not None else now.nothing
@@ -242,8 +252,10 @@ def group_states(group: Group, now: Now) -> tuple[State, ...]:
     parameters = [state for node in group.parameters if (state := now.states[node]) is not None]
     everything, missing = frozenset(group.nodes), _missing(group, now)
     failed = now.moment.failed.node if now.moment.failed is not None else 0
-    outputs = [out for state in (there[-1], *parameters) for out in state.outputs] if now.first_bad else []
-    bad = "".join(bad_text(out.value) + bad_text(out.grad) for out in outputs)  # never without a first bad node
+    several = (there[-1], *parameters) if now.first_bad else ()  # never without a first bad node
+    outputs = [(state.node, out) for state in several for out in state.outputs]
+    values = [out.value for node, out in outputs if not is_masked(now.timeline, node, out)]
+    bad = "".join(map(bad_text, (*values, *(out.grad for _, out in outputs))))
     facts: dict[State, bool] = {
         "current": now.moment.actor in everything,
         "receiving": isinstance(now.moment.event, GradFlowed) and now.moment.event.node in everything,
@@ -268,29 +280,37 @@ def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> t
         return (Row(f"{len(group.inner)} nodes", "muted"),)
     value = state.outputs[0].value if state is not None and state.outputs else None
     most = tensor_room(value)
+    if now.options.marks:  # the room of a gradient that may arrive stays free
+        is_apart = now.options.stacks or not (group.parameters and now.leaf_gradients)
+        most = max(most, place.width - len("gives ") - (0 if is_apart else BRIEF_GAP + len(".grad ") + BRIEF_LENGTH))
     if group.call.is_source_call:
         info = now.timeline.info(place.node)
-        gives = replace(_gives(place, state, value_room(value, now.options)), label="")
-        if not info.created.requires_grad:
-            return (gives,)
+        gives = replace(_gives(place, state, now, value_room(value, now.options)), label="")
+        whole = replace(_gives(place, state, now, place.width), label="") if now.options.marks else gives
+        if not (info.created.requires_grad and now.gradients):
+            return (whole,)
         incoming = state.outputs[0].incoming if state is not None and state.outputs else None
         rooms = gradient_rooms(info.created.first_value, now.options)
         rights = [brief_gradient_row(incoming, now.nothing, "grad", room, now.options) for room in rooms]
         room = place.width - BRIEF_GAP - gives.characters
         if now.options.stacks:
-            return gives, below_value(rights[0])
+            return whole, below_value(rights[0])
         fitting = (row for row in rights if now.options.lists_elements or row.characters <= room)
-        return gives, next(fitting, rights[-1])
+        right = next(fitting, rights[-1])
+        if now.options.marks and not now.options.lists_elements:
+            room = room_beside(place, right, gives.characters, now.options)
+            gives = replace(_gives(place, state, now, room), label="")
+        return gives, right
     gradient = _brief_gradient(group, now)
     each = _bars(group, now, BRIEF_BARS) if place.height > 2 else None
     below = [replace(each, is_left=True)] if each is not None else []
     if gradient is None:
-        return (replace(_gives(place, state, most), is_left=True), *below)
+        return (replace(_gives(place, state, now, most), is_left=True), *below)
     if now.options.stacks:
         stacked = replace(gradient, shares_line=False, is_left=True)
-        return replace(_gives(place, state, most), is_left=True), stacked, *below
-    room = place.width - BRIEF_GAP - gradient.characters - len("gives ")
-    return _gives(place, state, min(room, most)), gradient, *below
+        return replace(_gives(place, state, now, most), is_left=True), stacked, *below
+    room = room_beside(place, gradient, len("gives ") + tensor_room(value), now.options) - len("gives ")
+    return _gives(place, state, now, min(room, most)), gradient, *below
 
 
 def _brief_gradient(group: Group, now: Now) -> Row | None:
@@ -343,11 +363,12 @@ def _weight_count(timeline: Timeline, group: Group) -> int:
     return sum(value.size for info in infos if (value := info.created.first_value) is not None)
 
 
-def _gives(place: Outline, state: NodeState | None, room: int = 0) -> Row:
+def _gives(place: Outline, state: NodeState | None, now: Now, room: int = 0) -> Row:
     if state is None or not state.outputs:
         return Row(NO_VALUE, "muted", "gives")
     value = state.outputs[0].value
-    return Row(short(value, room or place.width - 6, DIGITS), "bad" if bad_text(value) else "value", "gives")
+    form, style = now.value_form(place.node, state.outputs[0])
+    return Row(form(value, room or place.width - 6, DIGITS), style, "gives")
 
 
 def _adds(group: Group, now: Now) -> Row:

@@ -10,9 +10,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gviz.events import BackwardStarted, Edge
+from gviz.events import BackwardStarted, Edge, GradAccumulated, GradSet
 from gviz.render.boxes.edges import Origins
-from gviz.render.boxes.graph_options import Content
+from gviz.render.boxes.graph_options import Content, Options
 from gviz.render.boxes.node_remarks import writes_in_place
 from gviz.trace.graph_state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
@@ -206,6 +206,23 @@ def roots_of(timeline: Timeline, iteration: Iteration) -> set[int]:
     """Return the nodes from which the passes of an iteration start."""
     starts = [timeline.event(phase.start) for phase in timeline.phases_in(iteration, "backward")]
     return {node for start in starts if isinstance(start, BackwardStarted) for node, _ in start.roots}
+
+
+def has_gradients(timeline: Timeline, iteration: Iteration, options: Options) -> bool:
+    """Return whether the boxes of an iteration have rows for gradients: in a picture, if a pass was recorded in it.
+
+    In the terminal they always have room: the pass of a running program may come.
+    """
+    return not options.marks or bool(timeline.phases_in(iteration, "backward"))
+
+
+def has_leaf_gradients(timeline: Timeline, iteration: Iteration, options: Options) -> bool:
+    """Return whether the boxes of leaves have a row for ``.grad``, which may be of an earlier iteration."""
+    return has_gradients(timeline, iteration, options) or timeline.once(_has_grads, iteration.end)
+
+
+def _has_grads(timeline: Timeline, end: int) -> bool:
+    return any(True for _ in timeline.select((GradAccumulated, GradSet), 1, end + 1))
 
 
 def updates(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> frozenset[int]:

@@ -20,8 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 
 from gviz.errors import GvizError
 from gviz.explain.iteration_words import step_kind
@@ -601,17 +600,42 @@ def _note(text: str) -> None:
 
 
 def _fits(call: ModuleCall, pattern: str, *, matches_parent: bool) -> bool:
-    """Return whether a call's class or path matches a pattern. The part that all paths begin with may be missing."""
+    """Return whether a call's class or path matches a pattern. The part that all paths begin with may be missing.
+
+    A pattern of wildcards alone says nothing about a class.
+    """
     numbered = NUMBERED.fullmatch(pattern)
     name, nr = (numbered[1], int(numbered[2])) if numbered else (pattern, call.nr)
-    names = [call.path, call.path.partition(".")[2], call.kind]
+    names = [call.path, call.path.partition(".")[2], *([call.kind] if name.strip("*?.") else [])]
     names += [f"{path}." for path in names[:2] if matches_parent]
     return (nr == call.nr and any(matches(one, name) for one in names)) or pattern in names
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Return whether a name matches a pattern, or is the same text: a name may contain ``[`` or ``*``."""
-    return name == pattern or fnmatchcase(name, pattern)
+    """Return whether a name matches a pattern, or is the same text: a name may contain ``[`` or ``*``.
+
+    As in the paths of files, ``*`` stays within one part of a dotted name, and ``**`` crosses the dots: ``blocks.*``
+    matches ``blocks.0``, and ``blocks.**`` also ``blocks.0.attn.proj``.
+    """
+    return name == pattern or _compiled(pattern).fullmatch(name) is not None
+
+
+_TOKEN = re.compile(r"\*\*+|\*|\?|\[(!?)(\]?[^\]]*)\]|.", re.DOTALL)
+_WILDCARDS = {"*": "[^.]*", "?": "[^.]"}
+
+
+@lru_cache(256)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    def translated(token: re.Match[str]) -> str:
+        if token[2] is not None:
+            inside = re.sub(r"([\\\[&~|^])", r"\\\1", token[2])
+            return f"[{'^' * bool(token[1])}{inside}]"
+        return ".*" if token[0].startswith("**") else _WILDCARDS.get(token[0], re.escape(token[0]))
+
+    try:
+        return re.compile(_TOKEN.sub(translated, pattern), re.DOTALL)
+    except re.error:  # a range such as [z-a]
+        return re.compile(re.escape(pattern))
 
 
 def _hint(graph: CallGraph, every: Sequence[ModuleCall], patterns: Sequence[str], also: Sequence[str]) -> str:

@@ -27,7 +27,15 @@ from gviz.render.boxes.box_size import (
     saved_key,
     saved_place,
 )
-from gviz.render.boxes.drawn_nodes import PART, inputs_through_untracked, reached, roots_of, shown_nodes
+from gviz.render.boxes.drawn_nodes import (
+    PART,
+    has_gradients,
+    has_leaf_gradients,
+    inputs_through_untracked,
+    reached,
+    roots_of,
+    shown_nodes,
+)
 from gviz.render.boxes.edges import (
     Boxes,
     Link,
@@ -100,12 +108,17 @@ def structure(
     roots, backward = _roots(timeline, iteration, own)
     users = [*reached(infos, iteration), *own] if part is None and backward else own
     boxes = _boxes(folded, infos, users, options)
-    rooms = Rooms(timeline, iteration, options, frozenset(roots), backward)
+    gradients = has_gradients(timeline, iteration, options)
+    of_leaves = gradients or has_leaf_gradients(timeline, iteration, options)
+    rooms = Rooms(timeline, iteration, options, frozenset(roots), backward, gradients, of_leaves)
     places = [rooms.of(infos[node]) for node in folded.shown]
     places = _with_modules(places, [rooms.module(infos[group.inner[-1]], group) for group in folded.groups])
     places = _with_distinct_names(places, rooms, infos)
     joint = set(boxes.shared.values())
-    places += [chip_place(infos[node], *use, options, joint=use in joint) for use, node in boxes.chips.items()]
+    places += [
+        chip_place(infos[node], *use, options, joint=use in joint, gradients=gradients)
+        for use, node in boxes.chips.items()
+    ]
     lines = list(links(timeline, infos, users, boxes, backward=backward))
     if options.content == "followed":
         lines += contracted(infos, inputs_through_untracked(timeline, infos, own), boxes)

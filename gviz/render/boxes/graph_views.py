@@ -38,6 +38,8 @@ class GraphView:
     hides_calls: bool = False
     work: int = 0
     data: tuple[str, ...] = ()
+    longest: int = 0
+    """The most equal parts in one box."""
 
     @property
     def is_partial(self) -> bool:
@@ -91,6 +93,7 @@ class GraphViews:
             any(call.is_source_call for call in several),
             sum(len(group.nodes) ** 2 for group in folded.groups),
             _data(folded),
+            max((group.repeat.count for group in folded.groups if group.repeat is not None), default=0),
         )
 
     def below(self, view: GraphView, depth: int) -> GraphView:
@@ -122,12 +125,12 @@ def _hint(groups: Sequence[Group]) -> str:
 def most_informative(views: Sequence[GraphView], most: int) -> list[GraphView]:
     """Return the different views with at most `most` boxes, or else the view with the fewest.
 
-    Where equal parts can be drawn as one, only views that do so are returned: they read best.
+    Where more than two equal parts can be drawn as one, only views that do so are returned: they read best.
     """
     distinct: dict[tuple[int, tuple[str, ...]], GraphView] = {}
     for view in views:
         distinct.setdefault((view.boxes, view.repeats), view)
-    repeated = {view.graph_filter.closed for view in views if view.repeats}
+    repeated = {view.graph_filter.closed for view in views if view.longest > 2}
     reads_best = (view for view in distinct.values() if view.repeats or view.graph_filter.closed not in repeated)
     few = [view for view in reads_best if view.boxes <= most]
     return few or [min(distinct.values(), key=lambda view: view.boxes)]

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from gviz.events import GradFlowed
 from gviz.render.boxes.node_remarks import cuts, writes_in_place
-from gviz.render.boxes.shown_moment import Now
+from gviz.render.boxes.shown_moment import Now, is_masked
 from gviz.trace.graph_state import NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.value_text import bad_text
@@ -122,9 +122,7 @@ def bad_numbers(timeline: Timeline, info: NodeInfo, state: NodeState) -> str:
 
 def _bad_value(timeline: Timeline, info: NodeInfo, output: OutputState) -> str:
     """Return the nan and inf in a value as text, without infinities that the program wrote into a mask."""
-    text = bad_text(output.value)
-    masked = text and "nan" not in text and timeline.error_index.is_masked(output.written_by or info.node)
-    return "" if masked else text
+    return "" if is_masked(timeline, info.node, output) else bad_text(output.value)
 
 
 def is_collected(info: NodeInfo, state: NodeState) -> bool:

@@ -3,7 +3,8 @@
 Two parts are equal if the same functions and modules were called in the same order, on equal shapes. Twelve equal
 blocks become ``layers.0–11 ×12``, two hundred steps of a cell ``step ×200``. The search begins at the outermost calls
 (`_Repeats.search`); `runs` finds the longest run of equal parts at each place. Data and weights that the parts use in
-the same way go into the box, too.
+the same way go into the box, too. What a part computes from constants alone, such as the mask of an attention, may
+differ: often only the first block makes it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gviz.trace.graph_state import NodeInfo
 from gviz.values.value_text import CUT
 
 FEWEST = 3
-"""The fewest equal parts that are drawn as one."""
+"""The fewest equal parts that are drawn as one, unless they are modules of several calls: of these, two are enough."""
 LONGEST_PERIOD = 48
 """The most calls in one iteration of a loop."""
 
@@ -86,6 +87,7 @@ class _Repeats:
     ) -> None:  # fmt: skip
         self.graph, self.infos, self.signatures = graph, infos, signatures
         self.requested, self.sample, self.unfolded = opened, sample, unfolded
+        self.constant = _of_constants(graph, infos)
         self.opened: set[int] = {*opened}
         self.chains: dict[int, Calls] = dict(graph.calls)
         self.repeats: dict[int, Repeat] = {}
@@ -96,9 +98,10 @@ class _Repeats:
         known: dict[Hashable, int] = {}
         kinds = [known.setdefault(self._kind(item), len(known)) for item in items]
         single: list[tuple[_Item, int]] = []
-        for begin, period, count in runs(kinds):
+        pairs = {kind for kind, item in zip(kinds, items, strict=True) if self._opens([item])}
+        for begin, period, count in runs(kinds, pairs):
             turns = [items[at : at + period] for at in range(begin, begin + period * count, period)]
-            if count < FEWEST or not _is_worth(turns[0], count):
+            if count < 2 or not _is_worth(turns[0], count):
                 single += [(item, depth) for turn in turns for item in turn]
                 continue
             sampled = self.sample and self._opens(turns[0])
@@ -150,7 +153,7 @@ class _Repeats:
                 alike.setdefault((part[0], self.signatures[leaf]), {}).setdefault(part[1], []).append(leaf)
         weights: set[int] = set()
         for (scope, _), by_part in alike.items():
-            if len(by_part) < max(FEWEST, self.repeats[scope].count - 1):
+            if len(by_part) < max(min(FEWEST, self.repeats[scope].count), self.repeats[scope].count - 1):
                 continue
             leaves = [leaf for each in by_part.values() for leaf in each]
             if self.infos[leaves[0]].created.requires_grad:
@@ -174,10 +177,11 @@ class _Repeats:
         """Return a key that is equal for items that make the same calls.
 
         The nodes inside the calls may differ: the first of equal layers gets data that requires no gradient. A node
-        that is made for a call, such as a mask, may be made only once.
+        that is made for a call, such as a mask, may be made only once, and so may all that is made of constants.
         """
-        nodes = (node for node in item.nodes if self.infos[node].created.kind == "op" and not self.infos[node].op.more)
-        return tuple(self.signatures[node] for node in nodes)
+        nodes = [node for node in item.nodes if self.infos[node].created.kind == "op" and not self.infos[node].op.more]
+        computed = [node for node in nodes if node not in self.constant]
+        return tuple(self.signatures[node] for node in computed or nodes)
 
     def _opens(self, turn: Sequence[_Item]) -> bool:
         """Return whether a part shows more when it is expanded: it is a module of several calls."""
@@ -222,6 +226,26 @@ class _Repeats:
                 self.chains[node] = (*chain[:depth], call, *chain[depth:])
 
 
+def _of_constants(graph: CallGraph, infos: Mapping[int, NodeInfo]) -> set[int]:
+    """Return the nodes that modules made without data and parameters: constants, buffers, and results of these.
+
+    A constant that a module did not make itself is data, which is never among them. In a large graph, inputs that are
+    left out are not tracked either.
+    """
+    found: set[int] = set()
+    for node in graph.nodes:
+        created = infos[node].created
+        if created.kind == "op":
+            is_constant = not created.requires_grad and all(
+                source in found or source not in infos for source in graph.inputs.get(node, ())
+            )
+        else:
+            is_constant = created.kind == "constant" and (created.scope > 0 or node in graph.owned)
+        if is_constant:
+            found.add(node)
+    return found
+
+
 def is_repeat_named(call: ModuleCall, title: str, patterns: Sequence[str]) -> bool:
     """Return whether a pattern matches equal parts: ``step``, ``step ×200``, or the title of their box.
 
@@ -230,7 +254,7 @@ def is_repeat_named(call: ModuleCall, title: str, patterns: Sequence[str]) -> bo
     count = call.path.rpartition("×")[2]
     signs = (f"×{count}", f"×{int(count):,}", f"x{count}")
     names = [title, *(f"{title}{kind} {sign}" for kind in ("", f" {call.kind}") for sign in signs)]
-    return any(matches(name, pattern.strip().replace(CUT, "*")) for pattern in patterns for name in names)
+    return any(matches(name, pattern.strip().replace(CUT, "**")) for pattern in patterns for name in names)
 
 
 def _repeat_call(turns: Sequence[Sequence[_Item]]) -> ModuleCall:
@@ -271,21 +295,29 @@ def _is_worth(turn: Sequence[_Item], count: int) -> bool:
     return any(item.call is not None and item.call.of_module for item in turn) or len(turn) > 1 or count > FEWEST
 
 
-def runs(kinds: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+def runs(kinds: Sequence[int], pairs: Collection[int] = ()) -> Iterator[tuple[int, int, int]]:
     """Yield the sequence as ``(begin, period, count)`` from the left.
 
-    At each place the longest repeat is taken, or else a single element.
+    At each place the longest repeat is taken, or else a single element. Two equal elements among `pairs` are a repeat,
+    unless a longer one begins at the second.
     """
     matches: list[list[int]] = [[]]
-    for period in range(1, min(LONGEST_PERIOD, len(kinds) // FEWEST) + 1):
+    for period in range(1, min(LONGEST_PERIOD, max(len(kinds) // FEWEST, 1)) + 1):
         lengths = [0] * (len(kinds) + 1)
         for at in range(len(kinds) - period - 1, -1, -1):
             lengths[at] = lengths[at + 1] + 1 if kinds[at] == kinds[at + period] else 0
         matches.append(lengths)
-    at = 0
-    while at < len(kinds):
+
+    def longest(at: int) -> tuple[int, int]:
         repeats = [(period, matches[period][at] // period + 1) for period in range(1, len(matches))]
         repeats = [(period, count) for period, count in repeats if count >= FEWEST]
-        period, count = max(repeats, key=lambda one: (one[0] * one[1], -one[0]), default=(1, 1))
+        return max(repeats, key=lambda one: (one[0] * one[1], -one[0]), default=(1, 1))
+
+    at = 0
+    while at < len(kinds):
+        period, count = longest(at)
+        is_pair = count == 1 and kinds[at] in pairs and kinds[at : at + 1] == kinds[at + 1 : at + 2]
+        if is_pair and longest(at + 1)[1] == 1:
+            count = 2
         yield at, period, count
         at += period * count

@@ -10,12 +10,16 @@ from msgspec.structs import replace as replace_struct
 
 from gviz.events import GradAccumulated, GradFlowed, HookRan
 from gviz.explain.hook_effects import HookEffect, hooks_of
+from gviz.render.boxes.box_row import Style
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.tensor_pictures import DIGITS
 from gviz.trace.graph_state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.value import Value
-from gviz.values.value_text import NO_VALUE, added, share
+from gviz.values.value_text import NO_VALUE, added, bad_text, share, short, short_meant
+
+ValueForm = Callable[[Value | None, int, int], str]
+"""Writes a value in a number of characters, with a number of digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,8 @@ class Now:
 
     `first_bad` is the node in which the first nan or inf has appeared by now, or 0. `other` are the states in a
     what-if, if there is one (see `rows_with_comparison`). `after_pass` is set if a pass of the iteration is over; then
-    leaves without a gradient are marked. `shown` are the nodes that are in a box of the whole picture.
+    leaves without a gradient are marked. `shown` are the nodes that are in a box of the whole picture. There may be no
+    rows for gradients of operations (`gradients`) and of leaves (`leaf_gradients`).
     """
 
     timeline: Timeline
@@ -36,6 +41,8 @@ class Now:
     other: Mapping[int, NodeState | None] | None = None
     after_pass: bool = False
     shown: frozenset[int] = frozenset()
+    gradients: bool = True
+    leaf_gradients: bool = True
     _uses: dict[tuple[int, int], dict[tuple[int, int], Contribution]] = field(default_factory=dict)
 
     @property
@@ -98,7 +105,7 @@ class Now:
         )
         return [effect for effect in effects if effect.changed]
 
-    def write(self, form: Callable[[Value | None, int, int], str], value: Value | None, width: int) -> str:
+    def write(self, form: ValueForm, value: Value | None, width: int) -> str:
         """Return a value in a form of `gviz.values.value_text`; a plain number has the decimals that the user chose."""
         array = value.array() if value is not None and value.size == 1 else None
         if self.options.decimals is not None and array is not None and array.dtype.kind in "fiu":
@@ -107,6 +114,12 @@ class Now:
             if isfinite(number) and len(text) <= width and (number == 0 or float(text) != 0):
                 return text
         return form(value, width, DIGITS)
+
+    def value_form(self, node: int, output: OutputState) -> tuple[ValueForm, Style]:
+        """Return how an output of a node is written, and the style: infinities of a mask are no error."""
+        if not bad_text(output.value):
+            return short, "value"
+        return (short_meant, "value") if is_masked(self.timeline, node, output) else (short, "bad")
 
     def flowing(self, node: int, width: int, output_nr: int | None = None) -> str:
         """Return what this event adds to the incoming gradient of an output, ``1 += 3``, or else an empty text.
@@ -126,6 +139,12 @@ class Now:
             return ""
         before = self.before.state(node)
         return _addition(before.outputs[0].grad if before is not None else None, event.part, width)
+
+
+def is_masked(timeline: Timeline, node: int, output: OutputState) -> bool:
+    """Return whether an output has infinities, and the program wrote them on purpose, for example into a mask."""
+    text = bad_text(output.value)
+    return bool(text) and "nan" not in text and timeline.error_index.is_masked(output.written_by or node)
 
 
 NOT_YET = "not yet"

@@ -21,7 +21,7 @@ from gviz.trace.graph_state import NodeInfo, NodeState, OutputState
 from gviz.values.number_text import bytes_text
 from gviz.values.plain_text import clipped
 from gviz.values.value import Value
-from gviz.values.value_text import NO_VALUE, bad_text, grad, kind_text, share, short
+from gviz.values.value_text import NO_VALUE, bad_text, grad, kind_text, share
 
 HOOK = "hook"
 """The word before the names of hooks that changed a gradient."""
@@ -40,8 +40,8 @@ def node_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now,
         return ()
     rows = list(_value_rows(place, info, state, now))
     if place.role in ("leaf", "parameter"):
-        rows += _leaf_rows(place, info.created.first_value, state, now)
-    elif info.created.requires_grad and not info.created.untracked and place.role != "constant":
+        rows += _leaf_rows(place, info.created.first_value, state, now) if now.leaf_gradients else ()
+    elif now.gradients and info.created.requires_grad and not info.created.untracked and place.role != "constant":
         rows += _grad_rows(place, info, state, now)
     if remark:
         rows.append(Row(remark, "muted"))
@@ -87,17 +87,17 @@ def _value_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: No
             yield Row(f"and {count - number} more outputs", "muted")
             continue
         output = now.own(info, state.outputs[number], number) if state is not None else None
-        row = Row(NO_VALUE, "muted", label) if output is None else _value_row(label, place, output, now)
+        row = Row(NO_VALUE, "muted", label) if output is None else _value_row(label, place, info, output, now)
         yield as_grid(row, output.value if output is not None else None, first_value, now)
         if thumbnail_lines(first_value, now.options):
             yield _thumbnail(first_value, output.value if output is not None else None, now)
 
 
-def _value_row(label: str, place: Outline, output: OutputState, now: Now) -> Row:
+def _value_row(label: str, place: Outline, info: NodeInfo, output: OutputState, now: Now) -> Row:
     if output.written_by and output.version:  # a replay writes without counting
         label = f"{label} v{output.version}"
-    text = now.write(short, output.value, place.width - _label(place, label) - 1)
-    return Row(text, "bad" if bad_text(output.value) else "value", label)
+    form, style = now.value_form(info.node, output)
+    return Row(now.write(form, output.value, place.width - _label(place, label) - 1), style, label)
 
 
 _LEAF_LABEL = len("incoming")

@@ -1,30 +1,134 @@
-"""Columns of a chain: a graph that is a plain sequence of boxes is folded into several columns, as on a slide."""
+"""Columns: a graph that is a sequence of boxes, or of parts, is folded into several columns, as on a slide.
+
+In a chain, each box may end a column. Another graph is divided only where one tensor leads from one part to the next,
+as between the blocks of a transformer (`parts`):
+
+    i -- tok --.              blocks.0           ln
+    p -- pos -- x = add  =>   blocks.1    =>     head
+                              mask               loss
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 from gviz.render.scene import Scene
 
 
 def columns(scene: Scene) -> dict[str, int]:
-    """Return the column of each box of a chain that is folded into columns; empty for any other scene.
+    """Return the column of each box of a graph that is folded into columns; empty for any other scene.
 
-    Each column has the same number of levels. A box without inputs is one level before its first user.
+    Each column of a chain has the same number of levels. A box without inputs is one level before its first user.
     """
     if scene.columns < 2:
         return {}
+    if not is_chain(scene):
+        divided = parts(scene)
+        return {key: at for at, part in enumerate(_balanced(scene, divided, scene.columns)) for key in part}
     level = box_levels(scene)
     height = -(-(max(level.values(), default=0) + 1) // scene.columns)
     return {key: at // height for key, at in level.items()}
 
 
+def parts(scene: Scene) -> list[list[str]]:
+    """Return the boxes of a graph in parts, from first to last, with one tensor that leads from each to the next.
+
+    Boxes without inputs, and what is made only of constants, may lead to any part. They are in that of the first user.
+    """
+    lines = [edge for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0]
+    bits = {box.key: 1 << at for at, box in enumerate(scene.boxes)}
+    level = box_levels(scene)
+    ordered = sorted(bits, key=lambda key: level[key])
+    sources: dict[str, list[str]] = {key: [] for key in bits}
+    users: dict[str, list[str]] = {key: [] for key in bits}
+    for edge in lines:
+        sources[edge.target].append(edge.source)
+        users[edge.source].append(edge.target)
+    free = {box.key for box in scene.boxes if not sources[box.key]}
+    constant = {box.key for box in scene.boxes if box.role == "constant"}
+    untracked = {box.key for box in scene.boxes if box.role == "op" and "untracked" in box.states}
+    for key in ordered:
+        if key in untracked and constant.issuperset(sources[key]):
+            constant.add(key)
+    free |= constant
+    before: dict[str, int] = {}
+    for key in ordered:
+        before[key] = bits[key]
+        for source in sources[key]:
+            before[key] |= before.get(source, 0)
+    ends = [
+        key
+        for key in ordered
+        if key not in free and len({*users[key]}) == 1 and _leads_alone(key, before, bits, users, free)
+    ]
+    found: list[list[str]] = []
+    taken = 0
+    for end in sorted(ends, key=lambda key: before[key].bit_count()):
+        if taken & ~before[end]:  # it is not behind the end of the last part
+            continue
+        found.append([key for key in bits if bits[key] & before[end] & ~taken])
+        taken |= before[end]
+    return [*found, [key for key in bits if not bits[key] & taken]]
+
+
+def _leads_alone(
+    end: str, before: dict[str, int], bits: dict[str, int], users: dict[str, list[str]], free: set[str]
+) -> bool:
+    """Return whether nothing that a box is made of leads elsewhere, except what is `free`."""
+    inside = [key for key in bits if bits[key] & before[end] and key != end and key not in free]
+    return all(bits[user] & before[end] for key in inside for user in users[key])
+
+
+def _balanced(scene: Scene, divided: Sequence[Sequence[str]], most: int) -> list[list[str]]:
+    """Return the parts joined to at most this number of columns that are as short as possible."""
+    lines = [edge for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0]
+    level = box_levels(scene)
+    ordered = sorted(lines, key=lambda edge: level[edge.target])
+
+    def length(column: Sequence[str]) -> int:
+        depth = dict.fromkeys(column, 1)
+        for edge in ordered:
+            if edge.source in depth and edge.target in depth:
+                depth[edge.target] = max(depth[edge.target], depth[edge.source] + 1)
+        return max(depth.values(), default=0)
+
+    def joined(longest: int) -> list[list[str]]:
+        found: list[list[str]] = []
+        for part in divided:
+            if found and length([*found[-1], *part]) <= longest:
+                found[-1] += part
+            else:
+                found.append([*part])
+        return found
+
+    forms = (joined(longest) for longest in range(1, len(level) + 2))
+    return next((form for form in forms if len(form) <= most), [[*level]])
+
+
 def column_tops(scene: Scene) -> list[str]:
-    """Return the topmost box with inputs of each column of a folded chain, from left to right."""
+    """Return the topmost box with inputs of each column of a folded graph, from left to right."""
     level, tops = box_levels(scene), dict[int, str]()
     column = columns(scene)
+    if not is_chain(scene):
+        return _entries(scene, column, level)
     inner = {edge.target for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0}
     for key in sorted(column.keys() & inner, key=lambda key: level[key]):
         tops.setdefault(column[key], key)
     return [tops[number] for number in sorted(tops)]
+
+
+def _entries(scene: Scene, column: Mapping[str, int], level: Mapping[str, int]) -> list[str]:
+    """Return where data enters each column; for the first one, the topmost box of the longest way through it."""
+    if not column:
+        return []
+    lines = [edge for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0]
+    entries: dict[int, str] = {}
+    for edge in sorted(lines, key=lambda edge: level[edge.target]):
+        if column[edge.source] == column[edge.target] - 1:
+            entries.setdefault(column[edge.target], edge.target)
+    first = min((key for key in column if not column[key]), key=lambda key: level[key])
+    users = [edge.target for edge in lines if edge.source == first]
+    return [min(users, key=lambda key: level[key], default=first), *(entries[at] for at in sorted(entries))]
 
 
 def is_chain(scene: Scene) -> bool:

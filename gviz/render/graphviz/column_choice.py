@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gviz.render.figure import FIGURES, LEAST_TEXT, TEXT
+from gviz.render.graphviz import chain_columns
 from gviz.render.graphviz.chain_columns import is_chain
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.figure_size import figure_size
@@ -42,6 +43,12 @@ def in_readable_columns(scene: Scene, options: ExportOptions) -> Scene | None:
     folded = in_columns(scene, options)
     text = figure.scale(*figure_size(framed_graph(folded, options), options)) * TEXT
     return folded if folded.columns > 1 and text >= SMALLER * figure.least else None
+
+
+def in_wide_columns(scene: Scene, columns: int, options: ExportOptions) -> Scene | None:
+    """Return a graph folded into this number of columns, without frames; None if it cannot be divided so."""
+    bare = replace(framed(scene, 0), flow="TB", compact=True, columns=columns)
+    return bare if len({*chain_columns.columns(bare).values()}) == columns else None
 
 
 SMALLER = 0.75

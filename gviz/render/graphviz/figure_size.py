@@ -10,6 +10,7 @@ from gviz.render.figure import LEAST_TEXT, TEXT, Figure, figures_for
 from gviz.render.graphviz.coordinates import INCH
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.process import Picture, draw
+from gviz.render.option_words import option
 from gviz.render.picture_request import ExportOptions
 
 FIGURE_DPI, FIGURE_PAD = 300, 2
@@ -110,7 +111,7 @@ def _unreadable(text: float, size: tuple[float, float], options: ExportOptions) 
             f"without the option{'s' * (len(option_names) > 1)} {' and '.join(option_names)} gviz draws what fits"
         )
     else:  # gviz has tried less text, and fewer boxes
-        remedies.append("--only and --node (in Python: only=, node=) draw a part of it")
+        remedies.append(f"{option('only')} and {option('node')} draw a part of it")
     return TooSmallError(
         f"the text of this figure would be {text:.1f} pt high, less than {LEAST_TEXT:g} pt",
         hint="; ".join(remedies),

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from gviz.render.boxes.graph_options import Density
+from gviz.render.boxes.graph_options import Density, Options
+from gviz.render.detail_level import Text
 from gviz.render.figure import FIGURES, LEAST_TEXT, TEXT
 from gviz.render.graphviz.chain_columns import is_chain
-from gviz.render.graphviz.column_choice import in_columns, in_readable_columns, on_slide, turned_graph
+from gviz.render.graphviz.column_choice import (
+    SMALLER,
+    in_columns,
+    in_readable_columns,
+    in_wide_columns,
+    on_slide,
+    turned_graph,
+)
 from gviz.render.graphviz.figure_size import TooSmallError, figure_size, in_figure
 from gviz.render.graphviz.module_frames import framed_graph
 from gviz.render.graphviz.process import TooSlowError
-from gviz.render.picture_request import ExportOptions, ignore_note, requested_scene
+from gviz.render.option_words import option
+from gviz.render.picture_request import ExportOptions, drawing, ignore_note, requested_scene, scene_of
 from gviz.render.scene import Scene
 from gviz.trace.timeline import Timeline
 
@@ -31,9 +41,92 @@ def picture_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
         detailed = _chosen_scene(timeline, n, more)
         if _is_as_large(detailed, found, options):
             found, notes = detailed, [note.replace(NAMES_ONLY, NAMES_AND_GRADIENTS) for note in notes]
+    if options.figure is not None and FIGURES[options.figure].fills:
+        found, notes = _across(timeline, n, options, found, notes)
     for note in notes:
         options.note(note)
     return found
+
+
+NARROW = 0.7
+"""A graph that covers less of the width of a slide is folded into columns, if they show more or have larger text."""
+WIDE_COLUMNS = 2, 3
+"""The numbers of columns that are tried."""
+COLUMN_TEXTS: tuple[Text, ...] = Text("short"), Text("brief"), Text("brief", stacks=True)
+"""The text in the boxes of columns."""
+
+
+def _across(
+    timeline: Timeline, n: int, options: ExportOptions, found: Scene, notes: list[str]
+) -> tuple[Scene, list[str]]:
+    """Return a scene that uses the width of a slide, with its notes.
+
+    One that is narrow, or whose text is small, is folded into columns. Its boxes, and those that fit into two columns,
+    are tried with more text. Columns are chosen if their text is large enough, or larger, and they show no less. A
+    chain is folded by `on_slide`.
+    """
+    figure = FIGURES[options.figure or "one-column"]
+    if found.columns > 1 or is_chain(found) or options.direction != "auto" or len(found.boxes) > MOST_FOLDED:
+        return found, notes
+    try:
+        size, text = _drawn_size(found, options)
+        if size[0] * text / TEXT >= NARROW * figure.width and text >= SMALLER * figure.least:
+            return found, notes
+        best = _worth(found, text, options)
+        for words, density in _texts_in_columns(timeline, n, options):
+            scene = scene_of(timeline, n, words, options)
+            for folded in filter(None, (in_wide_columns(scene, columns, options) for columns in WIDE_COLUMNS)):
+                worth = _worth(folded, _drawn_size(folded, options)[1], options)
+                if worth > best:
+                    best, found = worth, folded
+                    folding = f"folded into {folded.columns} columns, without frames: it fills the width"
+                    notes = [*_without_less(words.remark, density), folding]
+    except TooSlowError:
+        return found, notes
+    return found, notes
+
+
+def _texts_in_columns(timeline: Timeline, n: int, options: ExportOptions) -> Iterator[tuple[Options, Density]]:
+    """Yield the graphs and texts that may be folded into columns on a slide."""
+    quiet = replace(options, note=ignore_note)
+    graphs = [drawing(timeline, n, replace(quiet, columns=columns), as_picture=True, fits=True) for columns in (1, 2)]
+    if graphs[0].graph_filter == graphs[1].graph_filter:
+        graphs = graphs[:1]
+    own = options.drawing.density
+    keeps = options.keeps_labels or options.drawing.overlay is not None or own != "short"
+    for words in graphs:
+        for text in (Text(own),) if keeps else COLUMN_TEXTS:
+            yield replace(words, density=text.density, stacks=text.stacks, lists_elements=False), text.density
+
+
+def _without_less(remark: str, density: Density) -> list[str]:
+    """Return a remark about a graph, as a list, with the text that its boxes show in columns."""
+    for less in (NAMES_ONLY, NAMES_AND_GRADIENTS, *_LESS_TEXT.values()):
+        remark = remark.replace(f"; {less}", "").replace(less, "")
+    remark = remark.partition(". ")[0]  # about frames
+    less = _LESS_TEXT[density] if density == "brief" else ""
+    return ["; ".join(filter(None, (remark, less)))] if remark or less else []
+
+
+def _worth(scene: Scene, text: float, options: ExportOptions) -> tuple[float, int]:
+    """Return what a scene with text of this height is worth on a slide: text that can be read, then what it says."""
+    least = SMALLER * FIGURES[options.figure or "one-column"].least
+    said = sum(len(box.title) + sum(row.characters for row in box.rows) for box in scene.boxes)
+    return round(min(text, least), 1), said
+
+
+def _drawn_size(scene: Scene, options: ExportOptions) -> tuple[tuple[float, float], float]:
+    """Return the size of a figure before it is scaled, and the height of its text, as `in_figure` draws it."""
+    figure = FIGURES[options.figure or "one-column"]
+    graph = replace(scene, key=())
+    size = figure_size(framed_graph(graph, options), options)
+    text = figure.scale(*size) * TEXT
+    if scene.columns < 2 and text < figure.least - 0.05 and options.direction == "auto":
+        for way in ("TB", "LR"):
+            other = figure_size(turned_graph(graph, options, way), options)
+            if figure.scale(*other) * TEXT > text:
+                size, text = other, figure.scale(*other) * TEXT
+    return size, text
 
 
 NAMES_ONLY, NAMES_AND_GRADIENTS = "boxes show names only", "boxes show names and gradients"
@@ -50,17 +143,10 @@ def _is_as_large(detailed: Scene, plain: Scene, options: ExportOptions) -> bool:
 
 def _text_height(scene: Scene, options: ExportOptions) -> float:
     """Return the height of the text of a figure, in the direction in which `in_figure` draws it."""
-    figure = FIGURES[options.figure or "one-column"]
     try:
-        text = figure.scale(*figure_size(framed_graph(scene, options), options)) * TEXT
-        if scene.columns < 2 and text < figure.least - 0.05 and options.direction == "auto":
-            ways = [
-                figure.scale(*figure_size(turned_graph(scene, options, way), options)) * TEXT for way in ("TB", "LR")
-            ]
-            text = max(ways)
+        return _drawn_size(scene, options)[1]
     except TooSlowError:
         return 0.0
-    return text
 
 
 def _chosen_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
@@ -92,13 +178,13 @@ def _with_less_detail(timeline: Timeline, n: int, options: ExportOptions, *, may
     part = options.part
     if part.level != "auto" or part.depth is not None or part.expand or part.node or part.only:
         return None
-    for typed, change in _LESS_DETAIL.items():
+    for change in _LESS_DETAIL:
         for density in ("short", *_LESS_TEXT) if may_shorten else (options.drawing.density,):
             drawing = replace(options.drawing, density=density, compact=density != "short")
             less = replace(options, part=replace(part, **change), drawing=drawing, note=ignore_note)
             folded = requested_scene(timeline, n, less, as_picture=True, fits=True)
             if _can_be_read(folded, less):
-                options.note(f"modules collapsed, as with {typed}: {_TOO_SMALL}")
+                options.note(f"modules collapsed, as with {option(*next(iter(change.items())))}: {_TOO_SMALL}")
                 return folded
     return None
 
@@ -106,7 +192,7 @@ def _with_less_detail(timeline: Timeline, n: int, options: ExportOptions, *, may
 MOST_FOLDED = 300
 """The most boxes of a figure that is tried with less text: a larger one cannot be read anyway."""
 _TOO_SMALL = f"the text of the figure would be less than {LEAST_TEXT:g} pt high"
-_LESS_DETAIL: dict[str, dict[str, Any]] = {"--level modules": {"level": "modules"}, "--depth 1": {"depth": 1}}
+_LESS_DETAIL: tuple[dict[str, Any], ...] = {"level": "modules"}, {"depth": 1}
 _LESS_TEXT: dict[Density, str] = {"brief": "each box shows one line", "min": "boxes show names only"}
 
 
