@@ -88,8 +88,8 @@ INSIDE = {
         boxes.node_remarks boxes.full_detail_rows
         layout.columns cells.canvas boxes.drawn_nodes boxes.repeats boxes.function_calls boxes.graph_views
         boxes.collapse_note boxes.gradient_bars boxes.box_size layout.routing boxes.graph_structure
-        boxes.shown_moment boxes.value_rows boxes.node_states boxes.brief_rows boxes.edge_content boxes.collapsed_box
-        boxes.comparison_rows boxes.box_content scene
+        boxes.shown_moment boxes.box_text boxes.node_states boxes.edge_content boxes.collapsed_box
+        boxes.box_content scene
         legend figure page.changes cells.viewport graphviz.box_label graphviz.legend_table graphviz.chain_columns
         graphviz.direction_and_spacing graphviz.spine graphviz.coordinates
         graphviz.dot detail_level picture_request page.html_document forms.picture_json

@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.box_row import Row
-from gviz.render.boxes.brief_rows import NORM
+from gviz.render.boxes.box_text import HOOK, NORM
 from gviz.render.boxes.edge_content import SYMBOL
 from gviz.render.boxes.edges import CONTRACTED, WRITES
 from gviz.render.boxes.gradient_bars import BAD_BAR, EACH, NO_BAR, is_logarithmic
 from gviz.render.boxes.node_states import SHOWN
 from gviz.render.boxes.tensor_pictures import NO_SHADES
-from gviz.render.boxes.value_rows import HOOK
 from gviz.render.scene import Scene
 from gviz.render.theme import Card
 from gviz.values.value_text import NO_VALUE

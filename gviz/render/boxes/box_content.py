@@ -13,16 +13,14 @@ from gviz.explain.failed_call import failed_call
 from gviz.explain.tracking import as_at
 from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.box_size import Outline, Role, exponent_of, message_rows, module_key, module_title
-from gviz.render.boxes.brief_rows import brief_rows
+from gviz.render.boxes.box_text import brief_rows, chip_rows, node_rows, rows_with_comparison, saved_rows
 from gviz.render.boxes.collapsed_box import group_rows, group_states, group_status, inner_hooks, operation_list
-from gviz.render.boxes.comparison_rows import rows_with_comparison
 from gviz.render.boxes.edge_content import brings, hook_words
 from gviz.render.boxes.folding import Group
 from gviz.render.boxes.graph_structure import Structure
 from gviz.render.boxes.node_remarks import cut_text, remark
 from gviz.render.boxes.node_states import State, state_word, states_of, status
 from gviz.render.boxes.shown_moment import Now
-from gviz.render.boxes.value_rows import chip_rows, node_rows, saved_rows
 from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.values.plain_text import file_line
 from gviz.values.value_text import full

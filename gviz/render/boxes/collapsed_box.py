@@ -28,11 +28,16 @@ from gviz.render.boxes.box_size import (
     tensor_room,
     value_room,
 )
-from gviz.render.boxes.brief_rows import (
+from gviz.render.boxes.box_text import (
+    HOOK,
+    LONGEST_HOOK,
+    as_grid,
     below_value,
     brief_gradient_row,
+    fitting_rows,
     gradient_next_to_name,
     gradient_rooms,
+    hook_names,
     room_beside,
     roomy,
 )
@@ -51,7 +56,6 @@ from gviz.render.boxes.node_remarks import cut_text, cuts
 from gviz.render.boxes.node_states import State, cut_word, has_no_gradient, state_word
 from gviz.render.boxes.shown_moment import Now, is_masked
 from gviz.render.boxes.tensor_pictures import DIGITS
-from gviz.render.boxes.value_rows import HOOK, LONGEST_HOOK, as_grid, fitting_rows, hook_names
 from gviz.trace.graph_state import OPTIMIZER, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import count_text, number

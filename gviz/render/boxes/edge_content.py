@@ -11,11 +11,10 @@ from rich.cells import cell_len
 from gviz.events import GradFlowed
 from gviz.explain.hook_effects import HookEffect, hooks_after_rule
 from gviz.render.boxes.box_size import LEAF_NUMBER
-from gviz.render.boxes.brief_rows import NORM
+from gviz.render.boxes.box_text import HOOK, NORM, hook_names
 from gviz.render.boxes.edges import Link, LinkKind, is_write
 from gviz.render.boxes.shown_moment import Now
 from gviz.render.boxes.tensor_pictures import DIGITS, Numbers, grid
-from gviz.render.boxes.value_rows import HOOK, hook_names
 from gviz.trace.graph_state import Contribution, NodeInfo
 from gviz.values.plain_text import shown
 from gviz.values.value import Value
