@@ -23,6 +23,22 @@ weight = torch.linspace(-1, 1, 16)[:, None]
 for i in range(3):
     F.nll_loss(LOGARITHM * weight, a).backward()
 """
+PICKED = """
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+mu, s = nn.Parameter(torch.randn(3, 4)), nn.Parameter(torch.zeros(3, 4))
+opt = torch.optim.Adam([*net.parameters(), mu, s], lr=0.01)
+y = torch.arange(16) % 3
+for i in range(3):
+    out = net(x)
+    p = torch.softmax(out, 1)
+    density = (-0.5 * ((x[:, None] - mu) / (s - 2.0).exp()) ** 2 - s + 9.0).sum(2)
+    loss = LOSS
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    with torch.no_grad():
+        regret = F.nll_loss(x, y)
+"""
 COPIED = """
 emb, out = nn.Embedding(10, 4), nn.Linear(4, 10, bias=False)
 COPY
@@ -107,6 +123,27 @@ CASES = {
     "a column against data": ("broadcast", PAIRS.replace("OTHER", "x[:, 0]"), "warning"),
     "weighted logarithms": ("no-log-probabilities", WEIGHTED.replace("LOGARITHM", "F.log_softmax(net(x), 1)"), ""),
     "weighted scores": ("no-log-probabilities", WEIGHTED.replace("LOGARITHM", "net(x)"), "warning"),
+    "scores of a model": ("no-log-probabilities", PICKED.replace("LOSS", "F.nll_loss(out / 0.1, y)"), "warning"),
+    "scores behind an activation, with a penalty of weights": (
+        "no-log-probabilities",
+        PICKED.replace("LOSS", "F.nll_loss(F.relu(out), y) + 0.1 * mu.pow(2).sum()"),
+        "warning"),
+    "scores of a product with a parameter": (
+        "no-log-probabilities", PICKED.replace("LOSS", "F.nll_loss(x @ mu.t() + s[:, 0], y)"), "warning"),
+    "scores of two labels": (
+        "no-log-probabilities",
+        PICKED.replace("LOSS", "0.7 * F.nll_loss(out, y) + 0.3 * F.nll_loss(out, y.flip(0))"),
+        "warning"),
+    "probabilities of a model": ("no-log-probabilities", PICKED.replace("LOSS", "F.nll_loss(p, y)"), "warning"),
+    "scores and their normalizer": (
+        "no-log-probabilities", PICKED.replace("LOSS", "F.nll_loss(out, y) + out.logsumexp(1).mean()"), ""),
+    "energies and their normalizer": (
+        "no-log-probabilities", PICKED.replace("LOSS", "F.nll_loss(-out, y) + (-out).logsumexp(1).mean()"), ""),
+    "log densities": ("no-log-probabilities", PICKED.replace("LOSS", "F.nll_loss(density, y)"), ""),
+    "the logarithm of the probability that is picked": (
+        "no-log-probabilities", PICKED.replace("LOSS", '-(-F.nll_loss(p, y, reduction="none")).log().mean()'), ""),
+    "numbers that are picked for a report": (
+        "no-log-probabilities", PICKED.replace("LOSS", "F.cross_entropy(out, y)"), ""),
     "a copy at the start": (
         "untied", COPIED.replace("COPY", "with torch.no_grad():\n    out.weight.copy_(emb.weight)"), "note"),
     "a copy through data": ("untied", COPIED.replace("COPY", "out.weight.data.copy_(emb.weight.data)"), "note"),
