@@ -23,6 +23,30 @@ weight = torch.linspace(-1, 1, 16)[:, None]
 for i in range(3):
     F.nll_loss(LOGARITHM * weight, a).backward()
 """
+MADE_ANEW = """
+net = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1))
+source = {key: value.clone() for key, value in net.state_dict().items()}
+saved = [p.detach().clone() for p in net.parameters()]
+for i in range(4):
+    opt = torch.optim.Adam(net.parameters(), lr=0.01)
+    with torch.no_grad():
+        START
+    loss = (net(x + i) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+MINIMIZED = """
+w = torch.randn(4, requires_grad=True)
+for i in range(4):
+    opt = torch.optim.LBFGS([w], lr=0.1, max_iter=EVALUATIONS)
+    def closure():
+        opt.zero_grad()
+        loss = ((x @ w - 1) ** 2).mean() + 10.0 ** i * w.sum() ** 2
+        loss.backward()
+        return loss
+    opt.step(closure)
+"""
 PICKED = """
 net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
 mu, s = nn.Parameter(torch.randn(3, 4)), nn.Parameter(torch.zeros(3, 4))
@@ -123,6 +147,23 @@ CASES = {
     "a column against data": ("broadcast", PAIRS.replace("OTHER", "x[:, 0]"), "warning"),
     "weighted logarithms": ("no-log-probabilities", WEIGHTED.replace("LOGARITHM", "F.log_softmax(net(x), 1)"), ""),
     "weighted scores": ("no-log-probabilities", WEIGHTED.replace("LOGARITHM", "net(x)"), "warning"),
+    "a model that is loaded again for each batch": (
+        "new-optimizer", MADE_ANEW.replace("START", "net.load_state_dict(source)"), ""),
+    "parameters that get their saved numbers": (
+        "new-optimizer",
+        MADE_ANEW.replace("START", "for p, one in zip(net.parameters(), saved):\n            p.copy_(one)"),
+        ""),
+    "parameters that are made smaller": (
+        "new-optimizer",
+        MADE_ANEW.replace("START", "for p in net.parameters():\n            p.copy_(0.9 * p)"),
+        "warning"),
+    "parameters that are clamped": (
+        "new-optimizer",
+        MADE_ANEW.replace("START", "for p in net.parameters():\n            p.data = p.data.clamp(-0.2, 0.2)"),
+        "warning"),
+    "an optimizer that is made anew": ("new-optimizer", MADE_ANEW.replace("START", "pass"), "warning"),
+    "a minimization in each iteration": ("new-optimizer", MINIMIZED.replace("EVALUATIONS", "10"), ""),
+    "one evaluation in each iteration": ("new-optimizer", MINIMIZED.replace("EVALUATIONS", "1"), "warning"),
     "scores of a model": ("no-log-probabilities", PICKED.replace("LOSS", "F.nll_loss(out / 0.1, y)"), "warning"),
     "scores behind an activation, with a penalty of weights": (
         "no-log-probabilities",
