@@ -304,7 +304,8 @@ x = torch.tensor([1.0, -2.0, 3.0], requires_grad=True)
 
 
 @pytest.mark.parametrize(
-    ("call", "leaves"), [("Numpy.apply(x * 1)", True), ("Scaled.apply(x * 1)", True), ("OfNumber.apply(x * 1, 2)", False)]
+    ("call", "leaves"),
+    [("Numpy.apply(x * 1)", True), ("Scaled.apply(x * 1)", True), ("OfNumber.apply(x * 1, 2)", False)],
 )
 def test_a_forward_that_leaves_torch_is_not_judged(torch, tmp_path, call, leaves):
     script, trace = tmp_path / "program.py", tmp_path / "t.gviz"

@@ -127,6 +127,39 @@ for step in range(3):
     (head(h) - x[:, :1]).pow(2).mean().backward()
     opt.step()
 """
+RUN_IN_BACKWARD = """
+x = torch.randn(128, 3)
+y = 1 + 0.5 * torch.tanh(x[:, :1])
+def steps(x):
+    part = (x[:, :1] < torch.linspace(-0.6, 0.6, 6)).float().mean(1, keepdim=True)
+    return DRAW(2 * part) + torch.floor(20 * x[:, 1:]) / 20
+class Function(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return steps(x)
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        BACKWARD
+net = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 2))
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+for step in range(12):
+    loss = (Function.apply(net(x)) - y).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+AT_OTHER_INPUTS = """total = torch.zeros(128, 2)
+        for _ in range(8):
+            d = torch.randint(0, 2, (128, 2)).float() * 2 - 1
+            change = (steps(x + 0.2 * d) - steps(x - 0.2 * d)) / 0.4
+            total += (g * change).sum(1, keepdim=True) * d
+        return total / 8"""
+AT_THE_SAME_INPUTS = """with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            y = steps(x)
+        return torch.autograd.grad(y, x, g)[0]"""
 LAYERS = """
 class Block(nn.Module):
     def __init__(self):
@@ -225,6 +258,12 @@ CASES = {
     "noise that is drawn again": (
         "other-recomputation",
         RUNNING.replace("BLOCK", "lambda x: block(x * (0.1 * torch.randn(16, 4)))").replace("KEPT", "False"),
+        "warning"),
+    "a function whose backward evaluates it at other inputs": (
+        "other-recomputation", RUN_IN_BACKWARD.replace("DRAW", "1 * ").replace("BACKWARD", AT_OTHER_INPUTS), ""),
+    "a checkpoint of the program that draws again": (
+        "other-recomputation",
+        RUN_IN_BACKWARD.replace("DRAW", "F.dropout").replace("BACKWARD", AT_THE_SAME_INPUTS),
         "warning"),
     "gates that become hard": (
         "saturated", GATES.replace("SLOPE", "4.0 ** step * s").replace("GROWTH", "1.0"), ""),
