@@ -138,6 +138,11 @@ class Survey:
         return list(self.select(e.BackwardStarted))
 
     @cached_property
+    def roots(self) -> frozenset[int]:
+        """Return the tensors from which the backward passes began."""
+        return frozenset(node for _, event in self.passes for node, _ in event.roots)
+
+    @cached_property
     def optimized(self) -> frozenset[int]:
         """Return the parameters of optimizers."""
         steps = self.select(e.OptimizerStepped)

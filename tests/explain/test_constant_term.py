@@ -40,9 +40,17 @@ WRONG = {
         "w = torch.softmax(h @ h.t(), 1)\naux = (w @ torch.ones(16, 1)).mean()  #!",
         "#!",
     ),
+    "a sum of weights that the model uses": (
+        "warning", "w = torch.exp(gate(x))\nw = w / w.sum(1, keepdim=True)\nh = h * w[:, :1]\naux = w.sum()  #!", "#!"),
     "the length of normalized rows": ("note", "z = F.normalize(h, dim=1)\naux = z.pow(2).sum(1).mean()  #!", "#!"),
-}
+}  # fmt: skip
 RIGHT = {
+    "a likelihood of counts with rates of a known total": "counts = torch.ones(16, 8)\n"
+    "rate = 30.0 * torch.softmax(h, 1)\naux = rate.sum() - (counts * rate.log()).sum()",
+    "a divergence of distributions": "q = torch.softmax(h, 1)\naux = (q * (q / 0.125).log()).sum() - q.sum() + 16.0",
+    "a cost of amounts that are distributed": "trips = torch.arange(1.0, 17.0)[:, None] * torch.softmax(h, 1)\n"
+    "toll = 0.5 * trips.sum()\naux = trips.pow(2).sum() + toll",
+    "nan from the second pass on": "aux = 3.0 + (h * (0.0 if i == 0 else float('nan'))).sum()",
     "a balance of experts": "aux = 4 * torch.sum(usage(p) * p.mean(0))",
     "an entropy": "aux = (p * p.log()).sum(1).mean()",
     "an entropy of a fixed distribution": "aux = scale * (fixed * fixed.log()).sum()",

@@ -40,6 +40,10 @@ LEFT_OUT = {
     "loss = F.cross_entropy(sim, partners % 15)",
     "a diagonal that is filled in place": "sim = z @ z.t()\nwith torch.no_grad():\n    sim.fill_diagonal_(-1e9)\n"
     "loss = F.cross_entropy(sim, partners)",
+    "prototypes that are pushed apart": "p = F.normalize(net.weight.t(), dim=1)\n"
+    "loss = F.cross_entropy(z1 @ p.t(), torch.arange(8) % 4) + F.cross_entropy(p @ p.t() / 0.1, torch.arange(6))",
+    "rows of a table that are pushed apart": "table = F.normalize(F.embedding(torch.arange(4), net.weight), dim=1)\n"
+    "loss = F.cross_entropy(table @ table.t() / 0.1, torch.arange(4)) + z.pow(2).mean()",
     "a table of pairs": "loss = F.cross_entropy(net.weight @ net.weight.t(), torch.tensor([1, 2, 3, 0]))",
     "classes": "loss = F.cross_entropy(z @ torch.eye(4, 16), partners)",
 }  # fmt: skip

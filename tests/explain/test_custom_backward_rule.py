@@ -268,3 +268,49 @@ def test_the_expression_of_the_wrong_gradient_is_marked(torch, tmp_path):
     (one,) = [one.finding for one in check(timeline) if one.finding.kind == "wrong-rule"]
     line = "        return g @ fixed, g.t() @ x, g.sum(0), None"
     assert line[one.at.column - 4 : one.at.end_column - 4] == "g @ fixed"
+
+
+LEAVING = """
+import numpy as np
+import TORCH as torch
+def solved(x):
+    return np.cumsum(x.detach().numpy(), -1)
+class Numpy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return torch.tensor(solved(x)) * 2
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * g.flip(0).cumsum(0).flip(0)
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.scale = float(x.abs().max())
+        return x * ctx.scale
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.scale + 0.5 * g
+class OfNumber(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = float(factor)
+        return x * ctx.factor
+    @staticmethod
+    def backward(ctx, g):
+        return g * (ctx.factor + 1), None
+x = torch.tensor([1.0, -2.0, 3.0], requires_grad=True)
+(CALL * torch.tensor([1.0, 2.0, 4.0])).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "leaves"),
+    [("Numpy.apply(x * 1)", True), ("Scaled.apply(x * 1)", True), ("OfNumber.apply(x * 1, 2)", False)],
+)
+def test_a_forward_that_leaves_torch_is_not_judged(torch, tmp_path, call, leaves):
+    script, trace = tmp_path / "program.py", tmp_path / "t.gviz"
+    script.write_text(LEAVING.replace("TORCH", torch.__name__).replace("CALL", call))
+    assert run_command(["record", "-o", str(trace), str(script)]) == 0
+    timeline = gviz.load(trace)
+    assert ("the backward of #" in told(timeline)) != leaves
+    assert ["leaves torch" in why for why in untried_functions(timeline).values()] == [True] * leaves

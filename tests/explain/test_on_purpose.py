@@ -23,6 +23,46 @@ weight = torch.linspace(-1, 1, 16)[:, None]
 for i in range(3):
     F.nll_loss(LOGARITHM * weight, a).backward()
 """
+MADE_ANEW = """
+net = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1))
+source = {key: value.clone() for key, value in net.state_dict().items()}
+saved = [p.detach().clone() for p in net.parameters()]
+for i in range(4):
+    opt = torch.optim.Adam(net.parameters(), lr=0.01)
+    with torch.no_grad():
+        START
+    loss = (net(x + i) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+MINIMIZED = """
+w = torch.randn(4, requires_grad=True)
+for i in range(4):
+    opt = torch.optim.LBFGS([w], lr=0.1, max_iter=EVALUATIONS)
+    def closure():
+        opt.zero_grad()
+        loss = ((x @ w - 1) ** 2).mean() + 10.0 ** i * w.sum() ** 2
+        loss.backward()
+        return loss
+    opt.step(closure)
+"""
+PICKED = """
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+mu, s = nn.Parameter(torch.randn(3, 4)), nn.Parameter(torch.zeros(3, 4))
+opt = torch.optim.Adam([*net.parameters(), mu, s], lr=0.01)
+y = torch.arange(16) % 3
+for i in range(3):
+    out = net(x)
+    p = torch.softmax(out, 1)
+    density = (-0.5 * ((x[:, None] - mu) / (s - 2.0).exp()) ** 2 - s + 9.0).sum(2)
+    loss = LOSS
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    with torch.no_grad():
+        regret = F.nll_loss(x, y)
+"""
 COPIED = """
 emb, out = nn.Embedding(10, 4), nn.Linear(4, 10, bias=False)
 COPY
@@ -87,6 +127,39 @@ for step in range(3):
     (head(h) - x[:, :1]).pow(2).mean().backward()
     opt.step()
 """
+RUN_IN_BACKWARD = """
+x = torch.randn(128, 3)
+y = 1 + 0.5 * torch.tanh(x[:, :1])
+def steps(x):
+    part = (x[:, :1] < torch.linspace(-0.6, 0.6, 6)).float().mean(1, keepdim=True)
+    return DRAW(2 * part) + torch.floor(20 * x[:, 1:]) / 20
+class Function(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return steps(x)
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        BACKWARD
+net = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 2))
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+for step in range(12):
+    loss = (Function.apply(net(x)) - y).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+AT_OTHER_INPUTS = """total = torch.zeros(128, 2)
+        for _ in range(8):
+            d = torch.randint(0, 2, (128, 2)).float() * 2 - 1
+            change = (steps(x + 0.2 * d) - steps(x - 0.2 * d)) / 0.4
+            total += (g * change).sum(1, keepdim=True) * d
+        return total / 8"""
+AT_THE_SAME_INPUTS = """with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            y = steps(x)
+        return torch.autograd.grad(y, x, g)[0]"""
 LAYERS = """
 class Block(nn.Module):
     def __init__(self):
@@ -107,6 +180,44 @@ CASES = {
     "a column against data": ("broadcast", PAIRS.replace("OTHER", "x[:, 0]"), "warning"),
     "weighted logarithms": ("no-log-probabilities", WEIGHTED.replace("LOGARITHM", "F.log_softmax(net(x), 1)"), ""),
     "weighted scores": ("no-log-probabilities", WEIGHTED.replace("LOGARITHM", "net(x)"), "warning"),
+    "a model that is loaded again for each batch": (
+        "new-optimizer", MADE_ANEW.replace("START", "net.load_state_dict(source)"), ""),
+    "parameters that get their saved numbers": (
+        "new-optimizer",
+        MADE_ANEW.replace("START", "for p, one in zip(net.parameters(), saved):\n            p.copy_(one)"),
+        ""),
+    "parameters that are made smaller": (
+        "new-optimizer",
+        MADE_ANEW.replace("START", "for p in net.parameters():\n            p.copy_(0.9 * p)"),
+        "warning"),
+    "parameters that are clamped": (
+        "new-optimizer",
+        MADE_ANEW.replace("START", "for p in net.parameters():\n            p.data = p.data.clamp(-0.2, 0.2)"),
+        "warning"),
+    "an optimizer that is made anew": ("new-optimizer", MADE_ANEW.replace("START", "pass"), "warning"),
+    "a minimization in each iteration": ("new-optimizer", MINIMIZED.replace("EVALUATIONS", "10"), ""),
+    "one evaluation in each iteration": ("new-optimizer", MINIMIZED.replace("EVALUATIONS", "1"), "warning"),
+    "scores of a model": ("no-log-probabilities", PICKED.replace("LOSS", "F.nll_loss(out / 0.1, y)"), "warning"),
+    "scores behind an activation, with a penalty of weights": (
+        "no-log-probabilities",
+        PICKED.replace("LOSS", "F.nll_loss(F.relu(out), y) + 0.1 * mu.pow(2).sum()"),
+        "warning"),
+    "scores of a product with a parameter": (
+        "no-log-probabilities", PICKED.replace("LOSS", "F.nll_loss(x @ mu.t() + s[:, 0], y)"), "warning"),
+    "scores of two labels": (
+        "no-log-probabilities",
+        PICKED.replace("LOSS", "0.7 * F.nll_loss(out, y) + 0.3 * F.nll_loss(out, y.flip(0))"),
+        "warning"),
+    "probabilities of a model": ("no-log-probabilities", PICKED.replace("LOSS", "F.nll_loss(p, y)"), "warning"),
+    "scores and their normalizer": (
+        "no-log-probabilities", PICKED.replace("LOSS", "F.nll_loss(out, y) + out.logsumexp(1).mean()"), ""),
+    "energies and their normalizer": (
+        "no-log-probabilities", PICKED.replace("LOSS", "F.nll_loss(-out, y) + (-out).logsumexp(1).mean()"), ""),
+    "log densities": ("no-log-probabilities", PICKED.replace("LOSS", "F.nll_loss(density, y)"), ""),
+    "the logarithm of the probability that is picked": (
+        "no-log-probabilities", PICKED.replace("LOSS", '-(-F.nll_loss(p, y, reduction="none")).log().mean()'), ""),
+    "numbers that are picked for a report": (
+        "no-log-probabilities", PICKED.replace("LOSS", "F.cross_entropy(out, y)"), ""),
     "a copy at the start": (
         "untied", COPIED.replace("COPY", "with torch.no_grad():\n    out.weight.copy_(emb.weight)"), "note"),
     "a copy through data": ("untied", COPIED.replace("COPY", "out.weight.data.copy_(emb.weight.data)"), "note"),
@@ -147,6 +258,12 @@ CASES = {
     "noise that is drawn again": (
         "other-recomputation",
         RUNNING.replace("BLOCK", "lambda x: block(x * (0.1 * torch.randn(16, 4)))").replace("KEPT", "False"),
+        "warning"),
+    "a function whose backward evaluates it at other inputs": (
+        "other-recomputation", RUN_IN_BACKWARD.replace("DRAW", "1 * ").replace("BACKWARD", AT_OTHER_INPUTS), ""),
+    "a checkpoint of the program that draws again": (
+        "other-recomputation",
+        RUN_IN_BACKWARD.replace("DRAW", "F.dropout").replace("BACKWARD", AT_THE_SAME_INPUTS),
         "warning"),
     "gates that become hard": (
         "saturated", GATES.replace("SLOPE", "4.0 ** step * s").replace("GROWTH", "1.0"), ""),

@@ -42,6 +42,9 @@ APART = {
     "a generator of the program": program(
         "g = torch.Generator().manual_seed(1)\nx = x[torch.randperm(40, generator=g)]\n"
         "y = y[torch.randperm(40, generator=g)]  #!"),
+    "rows that are then selected together": program(
+        "x = x[torch.randperm(40)]\ny = y[torch.randperm(40)]  #!",
+        f"rows = torch.tensor([7, 2, 11, 30, 5])\nxb, yb = x[rows], y[rows]\n{OF_BATCH}"),
     "an error of pairs": program(
         batch="i, j = torch.randperm(40), torch.randperm(40)\nout = net(x.index_select(0, i))[:, 0]\n"
               "want = y[j].float()  #!\nloss = ((out - want) ** 2).mean()"),
@@ -61,6 +64,18 @@ TOGETHER = {
     "moments of batches that are not paired": program(
         batch="a, b = net(x[torch.randperm(40)[:8]]), (x + 0)[torch.randperm(40)[:8]][:, :2]\n"
               "loss = (a.mean(0) - b.mean(0)).pow(2).sum()"),
+    "sorted projections of two sets": program(
+        batch="i, j = torch.randperm(40)[:8], torch.randperm(40)[:8]\na, b = net(x[i]), (x + 0)[j][:, :2]\n"
+              "loss = F.mse_loss(torch.sort(a, dim=0)[0], torch.sort(b, dim=0)[0])"),
+    "rows that are assigned to each other": program(
+        batch="i, j = torch.randperm(40)[:8], torch.randperm(40)[:8]\na, b = net(x[i]), (x + 0)[j][:, :2]\n"
+              "match = torch.tensor([3, 1, 0, 2, 7, 6, 4, 5])\nloss = F.mse_loss(a, b[match])"),
+    "rows that a transport plan mixes": program(
+        batch="i, j = torch.randperm(40)[:8], torch.randperm(40)[:8]\na, b = net(x[i]), (x + 0)[j][:, :2]\n"
+              "plan = torch.full((8, 8), 0.125)\nloss = F.mse_loss(a, plan @ b)"),
+    "all pairs of two sets": program(
+        batch="i, j = torch.randperm(40)[:8], torch.randperm(40)[:8]\na, b = net(x[i]), (x + 0)[j][:, :2]\n"
+              "loss = (a[:, None] - b).pow(2).sum(2).min(1)[0].mean()"),
     "a second batch of the same data": program(
         batch="a, b = net(x[torch.randperm(40)]), x[torch.randperm(40)][:, :2]\nloss = ((a - b) ** 2).mean()"),
 }  # fmt: skip

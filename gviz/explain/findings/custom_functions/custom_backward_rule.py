@@ -1,7 +1,13 @@
-"""A `torch.autograd.Function` of the program whose backward is not the derivative of its forward."""
+"""A `torch.autograd.Function` of the program whose backward is not the derivative of its forward.
+
+Limits. The recorded operations of the forward are run again with other inputs. What the forward computes outside of
+torch, in numpy, in C or from Python numbers (``x.numpy()``, ``x.item()``, ``float(x)``), stays the same then, so such a
+function is not judged if it uses tensors or numbers that it makes.
+"""
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 from collections import defaultdict
@@ -16,13 +22,20 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.explain.display_names import label, symbol, titled
 from gviz.explain.finding import Finding
-from gviz.explain.program_text import line_text
+from gviz.explain.program_text import (
+    ProgramText,
+    called_name,
+    calls_in,
+    classes_named,
+    line_text,
+    methods_of,
+)
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import ignored_gradient
 from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
-from gviz.trace.graph_state import UNKNOWN_OP
+from gviz.trace.graph_state import UNKNOWN_OP, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.plain_text import shown
@@ -139,9 +152,70 @@ def _refusal(timeline: Timeline, created: e.NodeCreated) -> str:
     info = timeline.info(created.node)
     try:
         too_much = work_of(timeline, info, forward_of(timeline, info)) > _MOST_WORK
+        if _leaves_torch(timeline, info):
+            return "its forward leaves torch, as with numpy() or item(), so its numbers cannot be computed again"
     except GvizError as refusal:
         return refusal.why or refusal.what
     return "what it was given is large, and its forward takes long" if too_much else ""
+
+
+_CONVERSIONS = {"numpy", "item", "tolist", "data_ptr", "asarray", "__array__"}
+_TO_NUMBERS = {"float", "int", "bool"}
+_OF_SHAPES = {"shape", "size", "numel", "len", "dim", "ndim"}
+
+
+def _leaves_torch(timeline: Timeline, info: NodeInfo) -> bool:
+    """Return whether a function's forward converts tensors, and its result depends on tensors or numbers that it makes.
+
+    Raises GvizError if the forward was not recorded.
+    """
+    name = info.op.name
+    forwards = [(text, methods_of(owner).get("forward")) for text, owner in classes_named(timeline, name)]
+    functions = [
+        (text, one, forward) for text, forward in forwards if forward is not None for one in _called_by(text, forward)
+    ]
+    if not any(_converts(one, forward, len(info.created.inputs)) for _, one, forward in functions):
+        return False
+    places = [(text.path, range(one.lineno, (one.end_lineno or one.lineno) + 1)) for text, one, _ in functions]
+    from gviz.rerun.custom_function_forward import FunctionBody
+
+    used = {node for step in FunctionBody(timeline, info).steps for node, _ in step.created.inputs if node}
+    made = (one for one in map(timeline.info, used) if one.created.kind == "constant")
+    lines = [(frame.path, frame.line) for one in made for frame in one.frames[:1]]
+    return any(path == of and line in rows for path, line in lines for of, rows in places)
+
+
+def _called_by(text: ProgramText, forward: ast.FunctionDef) -> list[ast.FunctionDef]:
+    """Return a forward and the functions of its file that it calls, directly or not."""
+    known: defaultdict[str, list[ast.FunctionDef]] = defaultdict(list)
+    for one in text.statements:
+        if isinstance(one.node, ast.FunctionDef) and one.node.name not in ("forward", "backward"):
+            known[one.node.name].append(one.node)
+    found = [forward]
+    for function in found:
+        called = {called_name(call) for call in calls_in(function)}
+        found += [one for name in sorted(called) for one in known.get(name, ()) if one not in found]
+    return found
+
+
+def _converts(function: ast.FunctionDef, forward: ast.FunctionDef, tensors: int) -> bool:
+    """Return whether a function converts a tensor to an array or a number.
+
+    A forward with more parameters than tensors has some that are numbers already: ``ctx.alpha = float(alpha)``.
+    """
+    parameters = [one.arg for one in forward.args.args[1:]]
+    numbers = set(parameters) if len(parameters) > tensors else set()
+    for call in calls_in(function):
+        name, argument = called_name(call), next(iter(call.args), None)
+        if name in _CONVERSIONS:
+            return True
+        if name in _TO_NUMBERS and argument is not None and not isinstance(argument, ast.Constant):
+            is_number = isinstance(argument, ast.Name) and argument.id in numbers
+            words = {part.attr for part in ast.walk(argument) if isinstance(part, ast.Attribute)}
+            words |= {part.id for part in ast.walk(argument) if isinstance(part, ast.Name)}
+            if not is_number and words.isdisjoint(_OF_SHAPES):
+                return True
+    return False
 
 
 def _is_of_program(timeline: Timeline, created: e.NodeCreated) -> bool:
@@ -178,6 +252,8 @@ def _wrong_input(survey: Survey, record: NodeRecord, elements: int) -> GradientC
     from gviz.rerun.surrogate_gradients import surrogate_kind
 
     try:
+        if _leaves_torch(survey.timeline, survey.timeline.info(record.node)):
+            return None
         compared = check_gradients(survey.timeline, record.node, survey.end, elements, _MOST_WORK)
     except GvizError:  # it was not stored, cannot be run on its own, or no pass went through it
         return None

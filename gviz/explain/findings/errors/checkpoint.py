@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
 
 from gviz.explain.display_names import is_mask, label, label_at, titled
 from gviz.explain.finding import Finding
+from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.program_errors import Failure
 from gviz.explain.program_text import (
     ProgramText,
@@ -39,6 +40,8 @@ def other_recomputation(survey: Survey) -> Iterator[Finding | None]:
 
     Such an operation draws at random, in most programs. So does a line that makes a tensor of other numbers than in
     the forward. The gradients are then those of another forward than that of the loss.
+
+    A backward of the program that evaluates its function at other inputs is no checkpoint: it estimates the gradient.
     """
     timeline, seen = survey.timeline, set[int]()
     again = [record for record in survey.nodes.values() if record.created.during[0] and _may_draw(survey, record)]
@@ -51,6 +54,16 @@ def other_recomputation(survey: Survey) -> Iterator[Finding | None]:
             yield None
         if not record.created.during[0] and _may_draw(survey, record) and (place := _place(survey, record)) in places:
             before[timeline.iteration_at(record.seq).index, place, _given(survey, record)].append(record)
+    results: dict[int, set[_Numbers]] = {}  # of the forward, by iteration
+
+    def has_other_inputs(record: NodeRecord) -> bool:
+        iteration = timeline.iteration_at(record.seq)
+        if iteration.index not in results:
+            made = (survey.nodes[node] for node in timeline.nodes.of(iteration) if node in survey.nodes)
+            forward = [one for one in made if one.created.kind == "op" and not one.created.during[0]]
+            results[iteration.index] = {_stored(one) for one in forward}
+        return _has_other_inputs(survey, record, results[iteration.index])
+
     inside: dict[int, bool] = {}  # by the call stack of the forward
 
     def is_inside(record: NodeRecord) -> bool:
@@ -65,6 +78,8 @@ def other_recomputation(survey: Survey) -> Iterator[Finding | None]:
         runs = before[timeline.iteration_at(record.seq).index, _place(survey, record), _given(survey, record)]
         runs = [one for one in reversed(runs) if one.seq < record.seq]
         if record.created.stack in seen or not runs or any(_stored(one) == _stored(record) for one in runs):
+            continue
+        if has_other_inputs(record):
             continue
         of_line = (one for one in runs if one.created.kind == "op" and _line(survey, one) == _line(survey, record))
         first = next((one for one in runs if is_inside(one)), None) or next(of_line, None)
@@ -97,6 +112,24 @@ def _is_for_gradients(survey: Survey, record: NodeRecord) -> bool:
             if user not in seen:
                 seen.add(user)
                 waiting.append(user)
+    return False
+
+
+def _has_other_inputs(survey: Survey, record: NodeRecord, results: Collection[_Numbers]) -> bool:
+    """Return whether what backward runs again begins with numbers that the forward has not: ``x + step``.
+
+    The inputs of two operations may seem the same where only their statistics are stored.
+    """
+    waiting, seen = [record], {record.node}
+    while waiting and len(seen) < _MOST_NODES:
+        for source in survey.sources(waiting.pop()):
+            if source.created.during != record.created.during or source.node in seen:
+                continue
+            is_new = source.created.kind == "op" and source.op not in SAME_NUMBERS and source.op != "detach"
+            if is_new and _stored(source) not in results:
+                return True
+            seen.add(source.node)
+            waiting.append(source)
     return False
 
 

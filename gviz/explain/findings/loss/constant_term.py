@@ -8,19 +8,28 @@ Example. A load-balancing loss of a mixture of experts multiplies two distributi
 
 Limits. At least four passes are needed, and a second term. A term that a clamp, a choice or a rounding keeps constant
 is left out, and so is one near 0. The squares of normalized numbers may be a part of a distance, and are a note.
+
+A sum is also constant in a formula that holds for any numbers, if the program gives it normalized ones: the Poisson
+likelihood ``rate.sum() - (counts * rate.log()).sum()`` with rates of a known total, ``- plan.sum()`` in the divergence
+of a transport plan, or the number of all trips that a softmax distributes. There the tensor that is summed is used by
+another term, too: in the same statement, or it is no distribution but an amount.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
+from math import isfinite
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.loss.unbounded_loss import scalar_terms
-from gviz.explain.operation_sets import LISTS, RESHAPING, WEIGHTED_SUMS
+from gviz.explain.operation_sets import LISTS, RESHAPING, SOFTMAXES, WEIGHTED_SUMS
+from gviz.explain.program_text import statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
+from gviz.explain.tracking import ancestors, descendants
 from gviz.values.number_text import number
 
 _SMOOTH = RESHAPING | LISTS | WEIGHTED_SUMS | {
@@ -30,7 +39,9 @@ _SMOOTH = RESHAPING | LISTS | WEIGHTED_SUMS | {
 """Operations through which a change of their inputs shows, however small it is."""
 
 _FEWEST_PASSES, _MOST_PASSES = 4, 24
+_SCALING = RESHAPING | {"mul", "div", "neg", "sum", "mean"}
 _MOST_NODES = 40
+_MOST_BEHIND = 2_000
 _ROUNDING = 2e-6
 _CHANGE = 0.01
 _LEAST = 1e-4
@@ -38,12 +49,16 @@ _LEAST = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """A tensor behind a constant term in the first and last pass; `has_one_sum` if its mean is the same in all."""
+    """A tensor behind a constant term in the first and last pass; `has_one_sum` if its mean is the same in all.
+
+    `is_multiplied` is whether each of its numbers is multiplied by each of another tensor.
+    """
 
     first: NodeRecord
     last: NodeRecord
     has_one_sum: bool
-    is_squared: bool
+    is_squared: bool = False
+    is_multiplied: bool = False
 
 
 def constant_terms(survey: Survey) -> Iterator[Finding | None]:
@@ -69,25 +84,65 @@ def constant_terms(survey: Survey) -> Iterator[Finding | None]:
                 counts[stack] += 1
         for (stack, _), terms in by_place.items():
             yield None
-            if stack not in reported and _is_constant(terms) and (changed := _changed(survey, terms)) is not None:
+            if stack in reported or not _is_constant(terms) or _is_of_formula(survey, terms[-1]):
+                continue
+            if (changed := _changed(survey, terms)) is not None:
                 reported.add(stack)
                 yield _finding(survey, terms, changed)
 
 
 def _is_constant(terms: Sequence[NodeRecord]) -> bool:
     """Return whether a term has one value, up to rounding, that is not near 0."""
-    known = [stats.mean for one in terms if (stats := one.stats) is not None]
+    known = [stats.mean for one in terms if (stats := one.stats) is not None and isfinite(stats.mean)]
     if len(known) < max(_FEWEST_PASSES, len(terms)) or abs(known[0]) < _LEAST:
         return False
     return max(known) - min(known) <= _ROUNDING * abs(known[0])
 
 
+def _is_of_formula(survey: Survey, term: NodeRecord) -> bool:
+    """Return whether another term of the loss uses the tensor whose sum a term is, as in a divergence of amounts."""
+    total, sources = term, list(survey.sources(term))
+    while total.op in _SCALING and len(tracked := [one for one in sources if one.created.requires_grad]) == 1:
+        if total.op in ("sum", "mean") and (tracked[0].shape or total.op == "sum"):
+            break
+        total, sources = tracked[0], list(survey.sources(tracked[0]))
+    if total.op != "sum" or total.shape or not sources or not sources[0].shape:
+        return False
+    summed = survey.unwrapped(sources[0])
+    before = {term.node, *islice(ancestors(survey.timeline, term.node), _MOST_BEHIND)}
+    users = (survey.nodes[user] for user in survey.timeline.nodes.users(summed.node) if user in survey.nodes)
+    others = [one for one in users if one.node not in before and one.created.requires_grad]
+    line = _line(survey, total)
+    if line and any(_line(survey, one) == line for one in others):
+        return True
+    if _is_distribution(survey, summed):
+        return False
+    return any(not survey.roots.isdisjoint(descendants(survey.timeline, one.node)) for one in others)
+
+
+def _line(survey: Survey, record: NodeRecord) -> tuple[str, int] | None:
+    """Return the file and the first line of the statement that made a node."""
+    at = survey.at(record)
+    source = statement_at(survey.timeline, at)
+    return (at.path, source[1].first) if at is not None and source is not None else None
+
+
+def _is_distribution(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a tensor is a softmax, or numbers divided by their own sum."""
+    if record.op in SOFTMAXES:
+        return True
+    sources = [survey.unwrapped(one) for one in survey.sources(record)]
+    if record.op != "div" or len(sources) != 2 or sources[1].op != "sum":
+        return False
+    return any(survey.unwrapped(one).node == sources[0].node for one in survey.sources(sources[1]))
+
+
 def _changed(survey: Survey, terms: Sequence[NodeRecord]) -> _Input | None:
     """Return the farthest tensor behind a term that changes but has one sum in all passes, or the nearest other."""
-    waiting: list[tuple[Sequence[NodeRecord], bool]] = [(terms, False)]
+    waiting: list[tuple[Sequence[NodeRecord], bool, bool]] = [(terms, False, False)]
     seen, found = 0, list[_Input]()
     while waiting and seen < _MOST_NODES:
-        alike, is_squared = waiting.pop(0)
+        alike, is_squared, is_multiplied = waiting.pop(0)
         seen += 1
         first = alike[0]
         if first.op not in _SMOOTH or any(one.op != first.op for one in alike):
@@ -96,18 +151,21 @@ def _changed(survey: Survey, terms: Sequence[NodeRecord]) -> _Input | None:
         if len({len(row) for row in rows}) != 1:
             continue
         is_squared = is_squared or survey.is_square(first)
+        sizes = [one.value.size for one in (first, *survey.sources(first)) if one.value is not None]
+        is_multiplied = is_multiplied or (first.op == "mul" and sizes[0] > max(sizes[1:], default=sizes[0]))
         for sources in zip(*rows, strict=True):
             if not all(one.created.requires_grad for one in sources):
                 continue
-            one = _as_changed(sources, is_squared=is_squared or survey.is_square(sources[0]))
+            one = _as_changed(sources)
             if one is not None:
-                found.append(one)
-            waiting.append((sources, is_squared))
+                is_square = is_squared or survey.is_square(sources[0])
+                found.append(replace(one, is_squared=is_square, is_multiplied=is_multiplied))
+            waiting.append((sources, is_squared, is_multiplied))
     constant = [one for one in found if one.has_one_sum]
     return constant[-1] if constant else found[0] if found else None
 
 
-def _as_changed(alike: Sequence[NodeRecord], *, is_squared: bool) -> _Input | None:
+def _as_changed(alike: Sequence[NodeRecord]) -> _Input | None:
     """Return a tensor that a pass has changed, by its extremes, its mean or its mean square."""
     known = [stats for one in alike if (stats := one.stats) is not None]
     if len(known) < len(alike) or alike[0].value is None or alike[0].value.size < 2:
@@ -116,9 +174,9 @@ def _as_changed(alike: Sequence[NodeRecord], *, is_squared: bool) -> _Input | No
     means = [one.mean for one in known]
     has_one_sum = max(means) - min(means) <= _ROUNDING * size and abs(means[0]) > _LEAST * size
     rows = [[one.min for one in known], [one.max for one in known], means, [one.rms for one in known]]
-    if not size or max(max(row) - min(row) for row in rows) < _CHANGE * size:
+    if not isfinite(size) or not size or max(max(row) - min(row) for row in rows) < _CHANGE * size:
         return None
-    return _Input(alike[0], alike[-1], has_one_sum, is_squared)
+    return _Input(alike[0], alike[-1], has_one_sum)
 
 
 def _finding(survey: Survey, terms: Sequence[NodeRecord], changed: _Input) -> Finding:
@@ -138,7 +196,9 @@ def _finding(survey: Survey, terms: Sequence[NodeRecord], changed: _Input) -> Fi
         facts = (
             f"it is made from {name}: its {size:,} numbers sum to {number(mean * size, 4)} in all {len(terms)} passes"
         )
-        fix = "multiply numbers of the same class or expert, (p * q).sum(): the sum of each factor is constant"
+        fix = "take the numbers before they are normalized, or a function of each number, or leave this term out"
+        if changed.is_multiplied:
+            fix = "multiply numbers of the same class or expert, (p * q).sum(): the sum of each factor is constant"
         if changed.is_squared:
             fix = "take the numbers before they are normalized, or leave this term out"
     part = Finding("term", facts, last.seq, changed.last.node, at=survey.at(changed.last))

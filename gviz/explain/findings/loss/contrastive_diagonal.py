@@ -8,12 +8,14 @@ be higher: even a perfect encoder has a loss of log(2). With ``targets = torch.a
 and there is nothing to learn.
 
 Limits. Only a product that reaches the loss without any other operation than a factor is seen: an operation in between
-may be the mask.
+may be the mask. Only results of data count: prototypes or the rows of a codebook that are compared with each other are
+pushed apart on purpose.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 
@@ -24,12 +26,14 @@ from gviz.explain.operation_sets import RESHAPING
 from gviz.explain.program_text import target_of
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import after
+from gviz.explain.tracking import ancestors
 from gviz.values.number_text import shape_text
 
 _PRODUCTS = {"mm", "matmul", "cosine_similarity"}
 _TURNS = RESHAPING | {"t", "transpose", "permute", "alias"}
 _FEWEST_ROWS = 4
 _MOST_FACTORS = 6
+_MOST_BEHIND = 2_000
 
 
 def own_similarity(survey: Survey) -> Iterator[Finding | None]:
@@ -59,12 +63,26 @@ def _similarity(survey: Survey, scores: NodeRecord) -> NodeRecord | None:
         if record.op in _PRODUCTS:
             first, second = (_turned(survey, one) for one in (*sources, *sources)[:2])
             is_own = first.node == second.node and first.created.kind == "op"
+            is_own = is_own and _is_of_data(survey, first)
             return record if is_own and record.shape == scores.shape else None
         factors = [one for one in sources[1:] if one.shape]
         if record.op not in ("mul", "div", "to", "float") or factors:
             return None
         record = sources[0] if sources[0].shape else None
     return None
+
+
+def _is_of_data(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a tensor was made from data, and not only from parameters, numbers and all rows of a table."""
+    before = (survey.nodes[node] for node in islice(ancestors(survey.timeline, record.node), _MOST_BEHIND))
+    given = (one for one in before if one.created.kind != "op" and not one.created.requires_grad)
+    return any(one.value is not None and one.value.size > 1 and not _is_count(survey, one) for one in given)
+
+
+def _is_count(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a tensor has the numbers 0, 1, 2 ..., one for each row of a table."""
+    array = survey.timeline.array(record.value) if record.value is not None else None
+    return array is not None and bool((array.ravel() == np.arange(array.size)).all())
 
 
 def _is_written(survey: Survey, similarity: NodeRecord, loss: NodeRecord) -> bool:

@@ -1,14 +1,35 @@
-"""Losses of log-probabilities (nll_loss, ctc_loss, kl_div) that get scores, probabilities or another dimension."""
+"""Losses of log-probabilities (nll_loss, ctc_loss, kl_div) that get scores, probabilities or another dimension.
+
+Idea. The logarithm of a probability is never above 0. The result of a layer or of a softmax is no logarithm of one, and
+training with it makes the scores of the targets larger without an end.
+
+Limits. Numbers above 0 are right where the loss picks one number of each row, as ``gather`` does:
+
+* energies and scores, if another term of the loss has the logarithm of their normalizer: ``nll_loss(-e, y) + log_z``
+* log densities, which are above 0 where a density is above 1
+* numbers that are reported, and sent no gradient
+
+So only the result of a layer, of a parameter or of a softmax counts, scores only if no other term of the loss uses
+them, and only if the loss is a weighted sum of what is picked: ``-log(-nll_loss(p, y, reduction="none"))`` is right.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
-from gviz.explain.operation_sets import SOFTMAXES
+from gviz.explain.operation_sets import (
+    CARRYING_ONE_TERM,
+    DROPOUTS,
+    JOINING_TERMS,
+    SAME_NUMBERS,
+    SOFTMAXES,
+    SQUASHING,
+    ZERO_GRADIENT_REGIONS,
+)
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import renamed_call, with_dim
 from gviz.explain.source_frames import innermost
@@ -17,6 +38,15 @@ from gviz.values.number_text import number
 _LOSSES = ("nll_loss", "nll_loss2d", "ctc_loss", "kl_div")
 _PROBABILITIES = {"softmax", "sigmoid"}
 _ROWS = {"getitem", "index", "index_select", "slice", "clone", "contiguous"}
+_LAYERS = {"linear", "addmm", "convolution", "conv1d", "conv2d", "conv3d", "embedding"}
+_PRODUCTS = {"mm", "matmul", "bmm", "baddbmm"}
+_BEHIND_LAYERS = SAME_NUMBERS | DROPOUTS | ZERO_GRADIENT_REGIONS | SQUASHING | {
+    "leaky_relu", "elu", "selu", "silu", "gelu", "softplus", "flatten", "mean", "avg_pool2d", "adaptive_avg_pool2d",
+    "mul", "div", "add",
+}  # fmt: skip
+"""What a model may do with the result of its last layer. All of them keep one score for each class."""
+
+_MOST_BEHIND, _MOST_AFTER = 12, 2_000
 _SLACK = 0.01
 """How far above 0 the logarithm of a probability may be: that of ``log(p + 0.001)`` is."""
 
@@ -88,7 +118,8 @@ def _too_great(survey: Survey, record: NodeRecord, first: NodeRecord) -> Finding
     if stats is None or not stats.max > _SLACK:  # nan: no element is finite
         return None
     before, loss = survey.unwrapped(first), label(survey.timeline, record.node)
-    if _are_weighted_logarithms(survey, before):
+    scores = [] if before.op in _PROBABILITIES else _scores(survey, first)
+    if (before.op not in _PROBABILITIES and not scores) or not _is_trained(survey, record, scores):
         return None
     names = loss, label(survey.timeline, before.node)
     if before.op in _PROBABILITIES:
@@ -103,13 +134,70 @@ def _too_great(survey: Survey, record: NodeRecord, first: NodeRecord) -> Finding
     return replace(finding, edit=renamed_call(survey.timeline, survey.at(before), "softmax", "log_softmax"))
 
 
-def _are_weighted_logarithms(survey: Survey, product: NodeRecord) -> bool:
-    """Return whether log-probabilities are multiplied by one weight for each row: an advantage may be negative."""
-    for source in survey.sources(product) if product.op == "mul" else ():
-        others = [one for one in survey.sources(product) if one is not source]
-        of_rows = all(one.shape[-1:] == (1,) and not one.created.requires_grad for one in others)
-        if of_rows and survey.unwrapped(source).op == "log_softmax":
+def _scores(survey: Survey, first: NodeRecord) -> list[NodeRecord]:
+    """Return the nodes from a layer or a parameter to its scores; nothing if they may be anything else than scores."""
+    chain = [first]
+    while len(chain) < _MOST_BEHIND:
+        record, sources = chain[-1], list(survey.sources(chain[-1]))
+        tracked = [one for one in sources if one.created.requires_grad]
+        if record.created.kind == "parameter" or (record.created.kind == "leaf" and record.created.requires_grad):
+            return chain
+        if record.op in _LAYERS or (record.op in _PRODUCTS and any(_is_parameter(survey, one) for one in sources)):
+            return chain
+        if record.op == "add":  # a layer written by hand adds its bias
+            tracked = [one for one in tracked if not _is_parameter(survey, one)]
+        factors = [one for one in sources if one not in tracked]
+        if record.op not in _BEHIND_LAYERS or len(tracked) != 1:
+            return []
+        if record.op in ("mul", "div") and not all(_is_weight(one) for one in factors):
+            return []
+        if record.op == "add" and not all(_is_parameter(survey, one) for one in factors):
+            return []
+        chain.append(tracked[0])
+    return []
+
+
+def _is_parameter(survey: Survey, record: NodeRecord) -> bool:
+    created = survey.unwrapped(record).created
+    return created.kind != "op" and created.requires_grad
+
+
+def _is_weight(factor: NodeRecord) -> bool:
+    """Return whether a factor is one number, a temperature, or one for each row, an advantage."""
+    return not factor.shape or factor.shape[-1:] == (1,)
+
+
+def _is_trained(survey: Survey, record: NodeRecord, scores: Collection[NodeRecord]) -> bool:
+    """Return whether a pass goes through a loss whose picked numbers are added up, and no other term uses its scores.
+
+    Such a term may be the logarithm of their normalizer.
+    """
+    roots = survey.roots
+    if not _reaches(survey, [record], roots, CARRYING_ONE_TERM - {"neg"} | JOINING_TERMS):
+        return False
+    chain = {one.node for one in scores if one.created.kind == "op"}
+    users = {user for node in chain for user in survey.timeline.nodes.users(node)} - chain - {record.node}
+    others = [survey.nodes[user] for user in users if user in survey.nodes]
+    return not _reaches(survey, [one for one in others if one.created.stack != record.created.stack], roots)
+
+
+def _reaches(
+    survey: Survey, start: Iterable[NodeRecord], roots: Collection[int], through: Collection[str] | None = None
+) -> bool:
+    """Return whether nodes are used for the root of a pass, by some operations only or any but losses of this kind."""
+    waiting = [one for one in start if one.created.requires_grad and (through is not None or one.op not in _LOSSES)]
+    seen = {one.node for one in waiting}
+    while waiting and len(seen) < _MOST_AFTER:
+        record = waiting.pop()
+        if record.node in roots:
             return True
+        for user in survey.timeline.nodes.users(record.node):
+            one = survey.nodes.get(user)
+            if one is None or user in seen or not one.created.requires_grad:
+                continue
+            if (one.op in through) if through is not None else (one.op not in _LOSSES):
+                seen.add(user)
+                waiting.append(one)
     return False
 
 

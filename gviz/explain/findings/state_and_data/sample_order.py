@@ -9,21 +9,23 @@ Example. ``x = x[torch.randperm(n)]`` and ``y = y[torch.randperm(n)]``: the loss
 In numpy, ``np.random.shuffle(x)`` before ``TensorDataset(x, y)`` does the same. The program's text shows that: it
 shuffles one of two names that it uses as a pair.
 
-Limits. Orders of a data loader are not seen. If only one of both is permuted, as in a test with random labels, or both
-with draws that are made equal by seeds, it may be meant.
+Limits. Distances between distributions, or between sets without pairs, have no rows that belong together: both sides
+are sorted, one is assigned to the other (``b[match]``), mixed by a transport plan (``plan @ b``), or all pairs are
+compared. Orders of a data loader are not seen. If only one of both is permuted, as in a test with random labels, or
+both with draws that are made equal by seeds, it may be meant.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
-from gviz.explain.operation_sets import LOSSES, SAME_NUMBERS
+from gviz.explain.operation_sets import CLASS_LOSSES, LOSSES, SAME_NUMBERS
 from gviz.explain.parameter_updates import numbers_without_shape
 from gviz.explain.program_text import (
     ProgramText,
@@ -90,9 +92,38 @@ def _in_other_orders(survey: Survey) -> Iterator[Finding | None]:
             continue  # a moment of the samples, and not the samples
         if _are_one_order(*(_index_of(survey, each[0]) for each in rows)):
             continue  # two draws that are equal, by their seeds
+        if len(tracked[0].shape) != len(targets[0].shape) and record.op not in CLASS_LOSSES:
+            continue  # all pairs of rows
+        if _are_paired_by_program(survey, (tracked[0], targets[0]), [each[0] for each in rows]):
+            continue
         sources = [next(survey.sources(each[0])) for each in rows]
         if sources[0].shape[:1] == sources[1].shape[:1] and sources[0].node != sources[1].node:
             yield _finding(survey, record, rows[0][0], rows[1][0])
+
+
+_SORTING = {"sort", "msort", "topk", "argsort", "cummax", "kthvalue"}
+_MIXING = {"mm", "matmul"}
+
+
+def _are_paired_by_program(survey: Survey, operands: Sequence[NodeRecord], selections: Sequence[NodeRecord]) -> bool:
+    """Return whether rows are sorted, mixed or selected again behind their draws, differently on both sides."""
+    indices: list[list[Value | None]] = []
+    for operand, selection in zip(operands, selections, strict=True):
+        rows = selection.shape[:1]
+        before = [operand.node, *islice(ancestors(survey.timeline, operand.node, up_to={selection.node}), _MOST)]
+        indices.append([])
+        for record in (survey.nodes[node] for node in before if node != selection.node):
+            sources = list(survey.sources(record))
+            if record.op in _SORTING:
+                return True
+            if len(sources) != 2:
+                continue
+            if record.op in _MIXING and sources[1].node in before and sources[1].shape[:1] == rows:
+                return True
+            if record.op in _SELECTIONS and sources[0].shape[:1] == rows and len(sources[1].shape) == 1:
+                indices[-1].append(survey.unwrapped(sources[1]).value)
+    numbers = [[one and numbers_without_shape(one) for one in each] for each in indices]
+    return any(one not in numbers[1] for one in numbers[0]) or any(one not in numbers[0] for one in numbers[1])
 
 
 def _rows_used(survey: Survey, record: NodeRecord, selection: NodeRecord) -> int:

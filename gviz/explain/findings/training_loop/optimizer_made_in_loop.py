@@ -1,15 +1,30 @@
-"""An optimizer that a loop makes anew, so that it loses what it keeps from step to step."""
+"""An optimizer that a loop makes anew, so that it loses what it keeps from step to step.
+
+Limits. A new optimizer is right where nothing of the last step is worth keeping:
+
+* the program restored or replaced the parameters before the step, as in an adaptation to each batch that begins at the
+  same model: ``net.load_state_dict(source)``
+* the step is a whole minimization: ``LBFGS.step(closure)`` evaluates the closure many times
+"""
 
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gviz.events import OptimizerStepped
+from gviz.events import DataSet, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.finding import Finding, Number
-from gviz.explain.parameter_updates import options_of
+from gviz.explain.parameter_updates import (
+    Write,
+    is_unseen,
+    nodes_with_numbers,
+    options_of,
+    writer_of,
+    written_parameter,
+)
 from gviz.explain.program_text import (
     called_name,
     frame_of,
@@ -44,6 +59,9 @@ def new_optimizer(survey: Survey) -> Iterator[Finding | None]:
             or not _keeps(timeline, seq, first)
         ):
             continue
+        yield None
+        if _are_minimizations(survey, each) or _are_replaced(survey, each):
+            continue
         construction = assignment_in_loop(timeline, at, receiver(timeline, at, "step"), first.kind)
         if construction is None:
             continue
@@ -53,6 +71,66 @@ def new_optimizer(survey: Survey) -> Iterator[Finding | None]:
         fix = "make the optimizer once, before the loop"
         numbers = (Number("steps", len(each)),)
         yield Finding("new-optimizer", text, seq, 0, (part,), fix, construction.at, numbers, edit=construction.edit)
+
+
+_FEWEST_EVALUATIONS = 3
+"""The fewest passes in a step that make it a minimization of its own: a closure with a correction has two."""
+
+_REPLACING = {"copy", "fill", "zero", "zeros", "ones", "constant", "uniform", "normal", "set"}
+
+
+def _are_minimizations(survey: Survey, steps: Sequence[tuple[int, OptimizerStepped]]) -> bool:
+    """Return whether the steps run their closure many times on average: the last ones may have little to do."""
+    starts = [seq for seq, event in survey.timeline.select((OptimizerStarted,)) if event.stack == steps[0][1].stack]
+    if len(starts) != len(steps):
+        return False
+    passes = [seq for seq, _ in survey.passes]
+    ends = [seq for seq, _ in steps]
+    inside = sum(bisect_left(passes, end) - bisect_left(passes, start) for start, end in zip(starts, ends, strict=True))
+    return inside >= _FEWEST_EVALUATIONS * len(steps)
+
+
+def _are_replaced(survey: Survey, steps: Sequence[tuple[int, OptimizerStepped]]) -> bool:
+    """Return whether the program gave a parameter other numbers after most steps: not those of the step, changed."""
+    timeline, parameters = survey.timeline, {*steps[0][1].parameters}
+    owners = {out.storage: node for node in parameters for out in survey.nodes[node].created.outputs[:1]}
+    ends, replaced = [seq for seq, _ in steps], set[int]()
+    writes: Iterator[tuple[int, Write]] = survey.select(StorageWritten, DataSet)
+    for seq, event in writes:
+        place, node = bisect_left(ends, seq), written_parameter(event, owners)
+        if not 0 < place < len(ends) or place in replaced or node not in parameters or timeline.contexts.steps_at(seq):
+            continue
+        if _is_replaced(survey, node, event, seq, ends[place - 1]):
+            replaced.add(place)
+    return 2 * len(replaced) > len(ends) - 1
+
+
+def _is_replaced(survey: Survey, node: int, write: Write, seq: int, stepped: int) -> bool:
+    """Return whether a write gives a parameter numbers that were not computed from its own since a step."""
+    writer = writer_of(write)
+    if is_unseen(survey.timeline, node, writer):  # load_state_dict, or ``parameter.data = ...``
+        made = [one for one in nodes_with_numbers(survey.timeline, write.value, seq) if one != node]
+    else:
+        record = survey.nodes.get(writer)
+        if (
+            record is None
+            or record.op not in _REPLACING
+            or record.value is None
+            or record.value.size != write.value.size
+        ):
+            return False
+        made = [one.node for one in list(survey.sources(record))[1:]]
+    nodes = survey.timeline.nodes
+    waiting = [one for one in made if nodes.born(one) > stepped]
+    seen = set(waiting)
+    while waiting:
+        sources = nodes.inputs_by_node.get(waiting.pop(), ())
+        if node in sources:
+            return False
+        new = [one for one in sources if one and one not in seen and nodes.born(one) > stepped]
+        waiting += new
+        seen.update(new)
+    return True
 
 
 def _keeps(timeline: Timeline, seq: int, step: OptimizerStepped) -> bool:
