@@ -130,6 +130,7 @@ from gviz.explain.findings.training_loop import (
     schedulers,
     state_reset_each_step,
     steps_without_new_gradient,
+    uncalled_methods,
     unchanged_parameters,
     undone_steps,
     weight_decay_of_masked_elements,
@@ -196,6 +197,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "an operation on a line of its own whose result nothing gets, so that the line does nothing",
         find=dropped_result.dropped_results,
+    ),
+    Kind(
+        "not-called",
+        "warning",
+        "a line that names a method such as optimizer.step and does not call it",
+        find=uncalled_methods.uncalled_methods,
     ),
     Kind(
         "lost-update",

@@ -23,6 +23,8 @@ def without_consequences(timeline: Timeline, found: Sequence[Checked]) -> list[C
     rest = [one for one in rest if one.finding.kind != "lost-update" or _line(one.finding) not in unused]
     causes = [one.finding for one in rest if one.finding.kind in _CONSEQUENCES]
     rest = [one for one in rest if not any(_follows(timeline, one.finding, cause) for cause in causes)]
+    uncalled = {one.finding.fix.rpartition(".")[2] for one in rest if one.finding.kind == "not-called"}
+    rest = [one for one in rest if not any(one.finding.kind in _UNCALLED.get(name, ()) for name in uncalled)]
     rest = _without_nan_of_masks(rest)
     named = {_line(one.finding) for one in rest if one.finding.kind in ("softmax-dim", "no-log-probabilities")}
     rest = [one for one in rest if one.finding.kind != "default-dim" or _line(one.finding) not in named]
@@ -53,6 +55,16 @@ _OF_NAN = frozenset(["nan-born", "nan-born-backward"])
 
 _ZEROS = frozenset(["masked", "cancelled"])
 """Kinds that show where a gradient became zero. They add nothing where the result is constant anyway."""
+
+
+_UNCALLED = {
+    "step()": ("never-stepped",),
+    "backward()": ("empty-step", "unused-losses", "graphs-kept"),
+    "zero_grad()": ("not-cleared", "repeated-step"),
+    "eval()": ("dropout-in-evaluation",),
+    "train()": ("trained-in-eval",),
+}
+"""By method that a line does not call: kinds that only show what follows from it."""
 
 
 _CONSEQUENCES = {
