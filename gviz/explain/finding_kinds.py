@@ -729,7 +729,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "other-noise",
-        "note",
+        "warning",
         "a target of random noise that is another draw than the noise in the input",
         find=denoising_target.other_noise,
     ),
