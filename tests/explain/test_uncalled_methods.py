@@ -39,7 +39,6 @@ step = opt.step
 """
 CALLS = {
     "opt.step()": "no parameter is updated",
-    "loss.backward()": "no gradient is computed",
     "opt.zero_grad()": "add up",
     "net.eval()": "dropout stays active",
     "net.train()": "eval mode",
@@ -61,6 +60,21 @@ def test_a_line_without_parentheses_is_found_and_mended(call, engine, checks):
     assert CALLS[call] in one.finding.parts[0].text
     assert one.finding.fix == call
     assert one.finding.edit.applied(text) == PROGRAM
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_step_without_gradients_names_the_line_that_does_not_call_backward(engine, checks):
+    (one,) = checks.of_text(without_parentheses("loss.backward()"), engine).found
+    assert one.finding.kind == "empty-step"
+    assert "which names it and does not call it" in one.finding.fix
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_backward_that_is_not_called_is_found_without_a_step(engine, checks):
+    text = without_parentheses("loss.backward()").replace("    opt.step()\n    sched.step()\n", "")
+    (one,) = checks.of_text(text, engine).found
+    assert (one.finding.kind, one.finding.fix) == ("not-called", "loss.backward()")
+    assert "no gradient is computed" in one.finding.parts[0].text
 
 
 @pytest.mark.parametrize("engine", ENGINES)
