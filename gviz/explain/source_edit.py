@@ -258,6 +258,45 @@ def without_arrays(timeline: Timeline, at: Frame | None) -> Edit | None:
     return rewritten(timeline, at, change)
 
 
+def stacked(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``torch.tensor(losses)`` and ``torch.tensor([l.item() for l in losses])`` with ``torch.stack(...)``."""
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not (isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and len(part.args) == 1):
+                return None
+            inner = part.args[0]
+            if called_name(part) not in _OF_ARRAYS or text.segment(part.func.value) != "torch":
+                return None
+            match inner:
+                case ast.Name() | ast.Attribute():
+                    return f"torch.stack({text.segment(inner)})"
+                case ast.List(elts=[_, *_] as elements):
+                    names = [_without_numbers(text, one) for one in elements]
+                    return f"torch.stack([{', '.join(names)}])" if all(names) else None
+                case ast.ListComp(elt=element, generators=[ast.comprehension(iter=iterated)]):
+                    name = _without_numbers(text, element)
+                    return f"torch.stack({text.with_part(inner, element, name)})" if name and iterated else None
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def _without_numbers(text: ProgramText, element: ast.expr) -> str:
+    """Return ``l`` for ``l.item()``, ``l.detach().item()``, ``float(l)`` or ``l``; empty for anything else."""
+    while isinstance(element, ast.Call):
+        match element:
+            case ast.Call(func=ast.Attribute(value=inner, attr=name), args=[]) if name in _TO_ARRAYS:
+                element = inner
+            case ast.Call(func=ast.Name(id="float"), args=[inner]):
+                element = inner
+            case _:
+                return ""
+    return text.segment(element) if isinstance(element, ast.Name | ast.Attribute | ast.Subscript) else ""
+
+
 def renamed_call(timeline: Timeline, at: Frame | None, old: str, new: str) -> Edit | None:
     """Replace ``dist.sample()`` with ``dist.rsample()``."""
 

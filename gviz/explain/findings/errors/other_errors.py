@@ -22,6 +22,7 @@ from gviz.explain.program_errors import MOST_READ, Failure
 from gviz.explain.program_text import (
     ProgramText,
     Store,
+    called_at,
     called_lines,
     called_name,
     frame_of,
@@ -47,6 +48,7 @@ from gviz.explain.source_edit import (
     nodes_replaced,
     renamed_call,
     rewritten,
+    stacked,
     with_keyword,
     without_arrays,
     without_in_place,
@@ -74,8 +76,12 @@ def explain_untracked_loss(failure: Failure) -> Finding | None:
     name = label(timeline, root) if root else "a tensor"
     text = titled("backward was called on {}, which has no autograd history", name)
     lost = _lost_at(timeline, root) if root else 0
+    copied = _new_data(timeline, root) if root else None
+    if lost and copied is not None and copied.is_read and timeline.info(lost).created.untracked == "dtype":
+        lost = 0  # numbers of results, which lost their history here, and not where an index was taken
     if not lost:
-        why, fix = (_new_data(timeline, root) or _frozen(timeline, root) if root else None) or (
+        found = (copied.part, copied.fix) if copied is not None else _frozen(timeline, root) if root else None
+        why, fix = found or (
             Finding("no-input-requires", "nothing that it was computed from requires a gradient", failure.seq, root),
             _NO_HISTORY,
         )
@@ -108,12 +114,25 @@ def _frozen(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
     return part, "remove requires_grad = False for the parameters that should learn"
 
 
-def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
-    """Return the new data on the path to the root, and the fix.
+@dataclass(frozen=True, slots=True)
+class _NewData:
+    """Data on the path to a loss that has no history: the fact, the fix, and whether a line reads numbers for it."""
+
+    part: Finding
+    fix: str
+    is_read: bool = False
+
+
+_MAKING = re.compile(r"\b(?:(?:as_)?tensor|from_numpy|(?:Float|Double|Half)?Tensor)\(\s*[A-Za-z_[]")
+
+
+def _new_data(timeline: Timeline, root: int) -> _NewData | None:
+    """Return the new data on the path to the root; of several, one for which a line reads the numbers of results.
 
     It is a gradient that ``autograd.grad`` returned, or a tensor made from the numbers of results.
     """
     first_events = gradients_taken(timeline)
+    found = []
     for node in (root, *ancestors(timeline, root)):
         info = timeline.info(node)
         line = line_text(timeline, innermost(info)).strip()
@@ -121,20 +140,22 @@ def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
         if info.created.kind != "constant" or value is None:
             continue
         is_gradient = first_events.get(value, info.born) < info.born
-        if is_gradient or re.search(r"\b(as_)?tensor\(\s*[A-Za-z_[]", line):
+        if is_gradient or _MAKING.search(line):
             at = innermost(info)
             data = "a result of autograd.grad" if is_gradient else f"new data to autograd: {clipped(line, 80)}"
             text = f"{label_at(timeline, node)} has no history: it is {data}"
             if is_gradient:
                 edit = with_keyword(timeline, at, "grad", "create_graph", "True")
-                return Finding("copied", text, info.born, node, at=at, edit=edit), CREATE_GRAPH
-            if (read := numbers_read(timeline, at)) is not None:
+                found.append(_NewData(Finding("copied", text, info.born, node, at=at, edit=edit), CREATE_GRAPH, True))
+            elif (read := numbers_read(timeline, at)) is not None:
                 name, there = read
                 text = f"{text}; {name} has been a number since {file_line(there.path, there.line)}"
-                return Finding("copied", text, info.born, node, at=there), _SUM
-            edit = without_arrays(timeline, at)
-            return Finding("copied", text, info.born, node, at=at, edit=edit), STACK
-    return None
+                found.append(_NewData(Finding("copied", text, info.born, node, at=there), _SUM, True))
+            else:
+                edit = without_arrays(timeline, at) or stacked(timeline, at)
+                part = Finding("copied", text, info.born, node, at=at, edit=edit)
+                found.append(_NewData(part, STACK, called_at(timeline, at, "item", "tolist", "numpy", "float")))
+    return next((one for one in found if one.is_read), next(iter(found), None))
 
 
 _SUM = "add up the tensors themselves, without .item(), float() or numpy, so that the sum has their history"
@@ -163,9 +184,22 @@ def _root(failure: Failure) -> int:
 
 
 def _lost_at(timeline: Timeline, root: int) -> int:
-    """Return the earliest operation on the path to the root whose result is untracked although an input is tracked."""
-    lost = [node for node in (root, *ancestors(timeline, root)) if loses_tracking(timeline, node)]
-    return min(lost, key=timeline.nodes.born, default=0)
+    """Return the earliest operation on the untracked path to the root of which an input is tracked; 0 if there is none.
+
+    What a tracked input was made from is not looked at: a tensor of integers there, such as a sampled action, is not
+    the reason. Of several operations, one that loses real numbers is, if there is one.
+    """
+    lost, seen, waiting = list[int](), {root}, [root]
+    while waiting:
+        node = waiting.pop()
+        if loses_tracking(timeline, node):
+            lost.append(node)
+        for source in timeline.nodes.inputs_by_node.get(node, ()):
+            if source and source not in seen and not timeline.info(source).created.requires_grad:
+                seen.add(source)
+                waiting.append(source)
+    real = [node for node in lost if timeline.info(node).created.untracked != "dtype"]
+    return min(real or lost, key=timeline.nodes.born, default=0)
 
 
 # The gradient argument of backward
