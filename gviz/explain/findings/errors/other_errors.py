@@ -44,6 +44,7 @@ from gviz.explain.source_edit import (
     argument_suffix,
     before,
     generator_read,
+    inference_mode_around,
     leaf_last,
     nodes_replaced,
     renamed_call,
@@ -577,6 +578,44 @@ def _rule_with_nan(failure: Failure) -> Finding | None:
     return Finding("failed", text, failure.seq, node, (part,), fix, innermost(info) or failure.at)
 
 
+_INFERENCE = (
+    r"Inference tensors cannot be saved for backward|(?:Inplace update to|on) inference tensor outside InferenceMode"
+    r"|Inference tensors do not track version counter|created in inference mode"
+)
+
+
+def _of_an_inference_tensor(failure: Failure) -> Finding | None:
+    """Return the finding about a tensor of ``inference_mode`` outside of it, with the line that switched the mode on.
+
+    It is the last tensor of that mode among those from which the tensors on the lines of the error were made, or else
+    the last of all.
+    """
+    timeline = failure.timeline
+    lines = " ".join(line_text(timeline, frame).split("#")[0] for frame in own_frames(failure.frames))
+    named = [
+        info.node
+        for info in failure.earlier_nodes()
+        if info.name and re.search(rf"(?<!\w){re.escape(info.name)}\b", lines)
+    ]
+    before = sorted({*named, *ancestors(timeline, *named)}, reverse=True)
+    for info in (*map(timeline.info, before), *failure.earlier_nodes()):
+        if info.created.requires_grad or (mode := inference_mode_around(timeline, info.frames)) is None:
+            continue
+        use = "backward cannot save it"
+        if failure.says(r"[Ii]nplace"):
+            use = "it cannot be changed in place outside"
+        elif failure.says("requires_grad"):
+            use = "it cannot require a gradient"
+        text = titled(f"{{}} is an inference tensor: {use}", label(timeline, info.node))
+        made = f"made under {shown(mode.name)}: {label_at(timeline, info.node)}"
+        used = f"the error is at {file_line(failure.at.path, failure.at.line)}" if failure.at is not None else ""
+        part = Finding("made", f"{made}; {used}" if used else made, info.born, info.node, at=innermost(info))
+        fix = "torch.no_grad() in its place, or clone() the tensor outside of inference_mode before it is used"
+        parts = (part, Finding("used", failure.quoted, failure.seq, at=failure.at))
+        return Finding("failed", text, failure.seq, info.node, parts, fix, mode.at, edit=mode.edit)
+    return None
+
+
 _NEEDS_NONE = r"One of the differentiated Tensors does not require grad"
 
 
@@ -832,6 +871,7 @@ _EXPLANATIONS: tuple[tuple[str, Callable[[Failure], Finding | None]], ...] = (
     (custom_backward_returns.COUNT, custom_backward_returns.of_count),
     (custom_backward_returns.SHAPE, custom_backward_returns.of_shape),
     (custom_backward_returns.NO_TENSOR, custom_backward_returns.of_no_tensor),
+    (_INFERENCE, _of_an_inference_tensor),
     (_NEEDS_NONE, _of_a_frozen_input),
     (_NO_LEAF, _for_an_optimizer),
     (_NO_PARAMETERS, _without_parameters),
