@@ -170,6 +170,7 @@ INSIDE = {
         findings.loss.reference_model_penalty findings.loss.constant_policy_ratio findings.training_loop.carried_average
         findings.loss.constant_term findings.loss.unbalanced_loss_terms findings.loss.batch_sum
         findings.state_and_data.sample_order findings.training_loop.reversed_list
+        findings.training_loop.uncalled_methods
         findings.missing_gradient.unlearned_buffer findings.loss.label_smoothing
         findings.training_loop.overwritten_setting findings.state_and_data.changed_data findings.loss.denoising_target
         findings.loss.fisher_information findings.custom_functions.custom_backward_rule

@@ -132,6 +132,7 @@ from gviz.explain.findings.training_loop import (
     schedulers,
     state_reset_each_step,
     steps_without_new_gradient,
+    uncalled_methods,
     unchanged_parameters,
     undone_steps,
     weight_decay_of_masked_elements,
@@ -198,6 +199,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "an operation on a line of its own whose result nothing gets, so that the line does nothing",
         find=dropped_result.dropped_results,
+    ),
+    Kind(
+        "not-called",
+        "warning",
+        "a line that names a method such as optimizer.step and does not call it",
+        find=uncalled_methods.uncalled_methods,
     ),
     Kind(
         "lost-update",
@@ -730,7 +737,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "other-noise",
-        "note",
+        "warning",
         "a target of random noise that is another draw than the noise in the input",
         find=denoising_target.other_noise,
     ),

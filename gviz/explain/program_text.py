@@ -408,11 +408,21 @@ def names_set(node: ast.stmt) -> set[str]:
     return {target.id for target in assigned_parts(node) if isinstance(target, ast.Name)}
 
 
-_NUMBERS = ("item", "tolist", "numpy", "float", "int")
+def _reads_numbers(part: ast.AST) -> bool:
+    """Return whether a part of a program is ``x.item()`` or ``float(x)``; ``x.float()`` is a tensor."""
+    match part:
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name in ("item", "tolist", "numpy")
+        case ast.Call(func=ast.Name(id=name)):
+            return name in ("float", "int")
+    return False
 
 
 def numbers_read(timeline: Timeline, at: Frame | None) -> tuple[str, Frame] | None:
-    """Return a variable from which a line makes a tensor, and the earlier line that made it from numbers of tensors."""
+    """Return a variable from which a line makes a tensor, and the earlier line that made it from numbers of tensors.
+
+    A line that adds such numbers to a list, ``losses.append(loss.item())``, counts, too.
+    """
     text = program_text(timeline, at)
     one = text.at(at.line) if text is not None and at is not None else None
     if text is None or one is None or at is None:
@@ -422,8 +432,12 @@ def numbers_read(timeline: Timeline, at: Frame | None) -> tuple[str, Frame] | No
         value = getattr(other.node, "value", None)
         if not isinstance(value, ast.expr):
             continue
-        is_read = any(isinstance(part, ast.Call) and called_name(part) in _NUMBERS for part in ast.walk(value))
-        for target in assigned_parts(other.node):
+        is_read = any(map(_reads_numbers, ast.walk(value)))
+        targets = [*assigned_parts(other.node)]
+        match other.node:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name() as owner, attr="append" | "extend"))):
+                targets = [owner]
+        for target in targets:
             if is_read and isinstance(target, ast.Name) and target.id in read:
                 return target.id, frame_of(at, other.first, text)
     return None

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from gviz.explain.program_text import (
     BLOCKS,
+    FUNCTION_NODES,
     ProgramText,
     Statement,
     called_name,
@@ -256,6 +257,45 @@ def without_arrays(timeline: Timeline, at: Frame | None) -> Edit | None:
         return known
 
     return rewritten(timeline, at, change)
+
+
+def stacked(timeline: Timeline, at: Frame | None) -> Edit | None:
+    """Replace ``torch.tensor(losses)`` and ``torch.tensor([l.item() for l in losses])`` with ``torch.stack(...)``."""
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            if not (isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and len(part.args) == 1):
+                return None
+            inner = part.args[0]
+            if called_name(part) not in _OF_ARRAYS or text.segment(part.func.value) != "torch":
+                return None
+            match inner:
+                case ast.Name() | ast.Attribute():
+                    return f"torch.stack({text.segment(inner)})"
+                case ast.List(elts=[_, *_] as elements):
+                    names = [_without_numbers(text, one) for one in elements]
+                    return f"torch.stack([{', '.join(names)}])" if all(names) else None
+                case ast.ListComp(elt=element, generators=[ast.comprehension(iter=iterated)]):
+                    name = _without_numbers(text, element)
+                    return f"torch.stack({text.with_part(inner, element, name)})" if name and iterated else None
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
+def _without_numbers(text: ProgramText, element: ast.expr) -> str:
+    """Return ``l`` for ``l.item()``, ``l.detach().item()``, ``float(l)`` or ``l``; empty for anything else."""
+    while isinstance(element, ast.Call):
+        match element:
+            case ast.Call(func=ast.Attribute(value=inner, attr=name), args=[]) if name in _TO_ARRAYS:
+                element = inner
+            case ast.Call(func=ast.Name(id="float"), args=[inner]):
+                element = inner
+            case _:
+                return ""
+    return text.segment(element) if isinstance(element, ast.Name | ast.Attribute | ast.Subscript) else ""
 
 
 def renamed_call(timeline: Timeline, at: Frame | None, old: str, new: str) -> Edit | None:
@@ -912,6 +952,43 @@ def switch_of(timeline: Timeline, frames: Sequence[Frame]) -> Switch | None:
                         return Switch(frame_of(frame, line, text), "decorator", edit, f"@{text.segment(decorator)}")
                 break
     return None
+
+
+def inference_mode_around(timeline: Timeline, frames: Sequence[Frame]) -> Switch | None:
+    """Return the ``inference_mode`` around the innermost of some calls, and the edit to ``no_grad``; None without one.
+
+    It is a block, a decorator, or a part of the statement itself: ``torch.inference_mode()(model)(x)``.
+    """
+    for frame in frames:
+        source = statement_at(timeline, frame)
+        if source is None:
+            continue
+        text, one = source
+        for outer in (*reversed(one.around), one.node):
+            parts: Sequence[ast.expr] = ()
+            match outer:
+                case ast.With(items=items):
+                    parts = [item.context_expr for item in items]
+                case ast.FunctionDef(decorator_list=parts) | ast.AsyncFunctionDef(decorator_list=parts):
+                    pass
+                case ast.stmt() if outer is one.node:
+                    parts = [*one.parts(ast.Call)]
+            for part in parts:
+                if (mode := _is_inference_mode(part)) is not None:
+                    edit = node_replaced(text, part, f"{text.segment(mode).removesuffix('inference_mode')}no_grad()")
+                    return Switch(frame_of(frame, part.lineno, text), "inference", edit, text.segment(mode))
+            if isinstance(outer, FUNCTION_NODES):
+                break
+    return None
+
+
+def _is_inference_mode(part: ast.expr) -> ast.expr | None:
+    """Return the name ``torch.inference_mode`` in an expression that switches it on; None in any other."""
+    inner = part.func if isinstance(part, ast.Call) else part
+    values = [*part.args, *(one.value for one in part.keywords)] if isinstance(part, ast.Call) else []
+    is_off = any(isinstance(one, ast.Constant) and one.value is False for one in values)
+    name = inner.attr if isinstance(inner, ast.Attribute) else inner.id if isinstance(inner, ast.Name) else ""
+    return inner if name == "inference_mode" and not is_off else None
 
 
 def switched_off_for_good(timeline: Timeline, paths: Sequence[str]) -> Switch | None:

@@ -273,6 +273,19 @@ def _is_intended(text: ProgramText, one: Statement) -> bool:
     return _is_alone(one) or (_is_shown(one) and _ends_cell(text, one))
 
 
+def is_asked_or_shown(text: ProgramText, one: Statement) -> bool:
+    """Return whether a statement may be there to raise an error that the program handles, or to be shown."""
+    for outer in reversed(one.around):
+        match outer:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                break
+            case ast.Try(body=body, handlers=handlers) if handlers and _is_in(one.node, body):
+                return True
+            case ast.With(items=items) if any(_EXPECTING.search(ast.unparse(item.context_expr)) for item in items):
+                return True
+    return _is_shown(one) and _ends_cell(text, one)
+
+
 def _is_in(node: ast.stmt, body: list[ast.stmt]) -> bool:
     return any(node is part for each in body for part in ast.walk(each))
 

@@ -24,6 +24,10 @@ def without_consequences(timeline: Timeline, found: Sequence[Checked]) -> list[C
     rest = [one for one in rest if one.finding.kind != "lost-update" or _line(one.finding) not in unused]
     causes = [one.finding for one in rest if one.finding.kind in _CONSEQUENCES]
     rest = [one for one in rest if not any(_follows(timeline, one.finding, cause) for cause in causes)]
+    if any(one.finding.kind == "empty-step" and _NAMED in one.finding.fix for one in rest):
+        rest = [one for one in rest if one.finding.kind != "not-called" or not one.finding.fix.endswith("backward()")]
+    uncalled = {one.finding.fix.rpartition(".")[2] for one in rest if one.finding.kind == "not-called"}
+    rest = [one for one in rest if not any(one.finding.kind in _UNCALLED.get(name, ()) for name in uncalled)]
     rest = _without_nan_of_masks(rest)
     rates = [one.finding for one in rest if one.finding.kind == "rising-rate" and one.level != "note"]
     rest = [one for one in rest if not any(_is_of_rate(one.finding, rate) for rate in rates)]
@@ -65,6 +69,19 @@ _OF_LARGE_STEPS = _OF_NAN | {"nan-seed", "exploding", "vanishing", "diverging", 
 
 _ZEROS = frozenset(["masked", "cancelled"])
 """Kinds that show where a gradient became zero. They add nothing where the result is constant anyway."""
+
+
+_UNCALLED = {
+    "step()": ("never-stepped",),
+    "backward()": ("unused-losses", "graphs-kept"),
+    "zero_grad()": ("not-cleared", "repeated-step"),
+    "eval()": ("dropout-in-evaluation",),
+    "train()": ("trained-in-eval",),
+}
+"""By method that a line does not call: kinds that only show what follows from it."""
+
+_NAMED = "does not call it"
+"""A part of the fix of a step without gradients, if it names the line that does not call ``backward``."""
 
 
 _CONSEQUENCES = {

@@ -16,12 +16,14 @@ from gviz.explain.source_edit import (
     after,
     behind_next_loss,
     renamed_call,
+    stacked,
     statement_instead,
     switch_of,
     switched_off_for_good,
     with_keyword,
     without_arrays,
     without_attribute,
+    without_call,
     without_method,
     without_new_leaf,
 )
@@ -111,9 +113,25 @@ def mend(timeline: Timeline, info: NodeInfo) -> Mend:
             return _straight_through(timeline, info) or Mend(_FIXES[why])
         case "numbers" if info.op.name == "grad":
             return Mend(CREATE_GRAPH, edit=with_keyword(timeline, at, "grad", "create_graph", "True"))
-        case "numbers" if info.op.name == "tensor":
-            edit = renamed_call(timeline, at, "tensor", "stack")
+        case "numbers" if info.op.name in _COPYING and _is_of_one_shape(timeline, info):
+            return Mend(_ITSELF, edit=without_call(timeline, at, info.op.name))
+        case "numbers" if info.op.name in _COPYING:
+            edit = stacked(timeline, at)
     return Mend(_FIXES.get(why, ""), edit=edit)
+
+
+_COPYING = ("tensor", "as_tensor")
+_ITSELF = "the tensor itself, which keeps its history: torch.tensor(...) copies its numbers"
+
+
+def _is_of_one_shape(timeline: Timeline, info: NodeInfo) -> bool:
+    """Return whether a tensor is a copy of one other tensor, and not of a list of them."""
+    inputs = timeline.nodes.inputs_by_node.get(info.node, ())
+    values = [timeline.info(node).created.first_value for node in (info.node, *inputs) if node]
+    return len(values) == 1 + len(inputs) == _COPY_AND_ORIGINAL and len({one and one.shape for one in values}) == 1
+
+
+_COPY_AND_ORIGINAL = 2
 
 
 def _estimated(timeline: Timeline, info: NodeInfo) -> tuple[str, str] | None:

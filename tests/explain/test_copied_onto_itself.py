@@ -66,6 +66,86 @@ agent = Agent()
 for epoch in range(3):
     agent.learn()
 """
+TEACHER = """
+import copy
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+x, y = torch.randn(16, 4), torch.randn(16, 1)
+
+
+class MeanTeacher:
+    def __init__(self, student, teacher=None):
+        FIELDS
+        self.opt = torch.optim.SGD(student.parameters(), lr=1e-2)
+
+    @torch.no_grad()
+    def update(self, other):
+        UPDATE
+
+    def learn(self):
+        with torch.no_grad():
+            goal = self.teacher(x + 0.1 * torch.randn_like(x))
+        out = self.student(x)
+        loss = F.mse_loss(out, y) + F.mse_loss(out, goal)
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+        self.update(self.student)
+
+
+def build():
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+
+
+net = build()
+CREATE
+for epoch in range(3):
+    trainer.learn()
+"""
+AVERAGE = """for t, s in zip(self.teacher.parameters(), self.student.parameters()):
+    t.mul_(0.9).add_(s, alpha=0.1)"""
+
+
+def teacher(fields, update=AVERAGE, create="trainer = MeanTeacher(net)"):
+    indented = [part.replace("\n", "\n        ") for part in (fields, update)]
+    return TEACHER.replace("FIELDS", indented[0]).replace("UPDATE", indented[1]).replace("CREATE", create)
+
+
+ONE_OBJECT = {
+    "a constructor with one model": (
+        teacher("self.student = student\nself.teacher = student  #!"), "self.teacher = copy.deepcopy(student)"),
+    "the source second": (
+        teacher("self.teacher = student  #!\nself.student = student",
+                "for s, t in zip(self.student.parameters(), self.teacher.parameters()):\n"
+                "    t.data.mul_(0.9).add_(s.data, alpha=0.1)"), "self.teacher = copy.deepcopy(student)"),
+    "one assignment of two": (
+        teacher("self.student, self.teacher = student, student  #!"), "= student, copy.deepcopy(student)"),
+    "a copy that shares the parameters": (
+        teacher("self.student = student\nself.teacher = copy.copy(student)  #!"),
+        "self.teacher = copy.deepcopy(student)"),
+    "one model for two parameters": (
+        teacher("self.student = student\nself.teacher = teacher", create="trainer = MeanTeacher(net, net)  #!"),
+        "MeanTeacher(net, copy.deepcopy(net))"),
+    "a model that the average gets": (
+        teacher("self.student = student\nself.teacher = student  #!",
+                "for t, s in zip(self.teacher.parameters(), other.parameters()):\n    t.lerp_(s, 0.1)"),
+        "self.teacher = copy.deepcopy(student)"),
+    "states": (
+        teacher("self.student = student\nself.teacher = student  #!",
+                "for key, value in self.teacher.state_dict().items():\n"
+                "    value.copy_(0.9 * value + 0.1 * self.student.state_dict()[key])"),
+        "self.teacher = copy.deepcopy(student)"),
+}  # fmt: skip
+TWO_OBJECTS = {
+    "a deep copy": teacher("self.student = student\nself.teacher = copy.deepcopy(student)"),
+    "a second model": teacher(
+        "self.student = student\nself.teacher = teacher", create="trainer = MeanTeacher(net, build())"),
+    "two of one line": teacher(
+        "self.student = student\nself.teacher = teacher", create="one, other = net, build()\n"
+        "trainer = MeanTeacher(one, other)"),
+}  # fmt: skip
 ONTO_ITSELF = {
     "a state": (program("target.load_state_dict(target.state_dict())  #!"), "net.state_dict()"),
     "a state every other iteration": (
@@ -169,3 +249,23 @@ def test_a_model_that_is_copied_onto_itself_is_found_and_mended(name, engine, ch
 @pytest.mark.parametrize("name", IN_EARNEST)
 def test_a_copy_that_changes_something_is_not_reported(name, engine, checks):
     assert [str(one) for one in checks.of_text(IN_EARNEST[name], engine).found] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ONE_OBJECT)
+def test_a_teacher_that_is_the_student_itself_is_found_and_mended(name, engine, checks):
+    text, mended = ONE_OBJECT[name]
+    (one,) = [each for each in checks.of_text(text, engine).found if each.level != "note"]
+    assert (one.finding.kind, one.level) == ("copied-onto-itself", "warning")
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert "are one model" in one.finding.fix
+    assert mended in one.finding.edit.new
+    after = checks.of_text(one.finding.edit.applied(text), engine)
+    assert after.errors == []
+    assert [str(each) for each in after.found if each.level != "note"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", TWO_OBJECTS)
+def test_a_teacher_of_its_own_is_not_reported(name, engine, checks):
+    assert [str(one) for one in checks.of_text(TWO_OBJECTS[name], engine).found if one.level != "note"] == []

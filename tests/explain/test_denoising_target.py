@@ -19,6 +19,14 @@ def q_sample(x, t, noise=None):
         noise = torch.randn_like(x)
     return (1 - t) * x + t * noise
 
+def add_noise(x, t):
+    eps = torch.randn_like(x)
+    return (1 - t).sqrt() * x + t.sqrt() * eps, eps
+
+def moons(n):
+    a = 3.14 * torch.rand(n, 1)
+    return torch.cat([a.cos(), a.sin(), a.cos(), a.sin()], 1) + 0.05 * torch.randn(n, 4)
+
 for epoch in range(3):
     for x0 in data.split(16):
         t = torch.rand(16, 1)
@@ -48,7 +56,29 @@ OTHER = {
         ["F.smooth_l1_loss(net(x_t), eps)"],
     ),
 }  # fmt: skip
+RETURNED = {
+    "a draw that is returned in vain": (
+        "noise = torch.randn_like(x0)\nx_t, _ = add_noise(x0, t)  #!\nloss = F.mse_loss(net(x_t), noise)",
+        "x_t, noise = add_noise(x0, t)"),
+    "data with noise of its own": (
+        "x0 = moons(16)\nnoise = torch.randn_like(x0)\nx_t, _ = add_noise(x0, t)  #!\n"
+        "loss = F.mse_loss(net(x_t), noise)", "x_t, noise = add_noise(x0, t)"),
+    "a returned draw with a name": (
+        "x_t, eps = add_noise(moons(16), t)\nnoise = torch.randn(16, 4)  #!\nloss = (net(x_t) - noise).abs().mean()",
+        "noise = eps"),
+    "all of the data in each step": (
+        "noise = torch.randn_like(data)\nx_t, _ = add_noise(data, torch.rand(32, 1))  #!\n"
+        "loss = F.l1_loss(noise, net(x_t))", "x_t, noise = add_noise"),
+    "a result that is not unpacked": (
+        "noise = torch.randn_like(x0)\nx_t = add_noise(x0, t)[0]  #!\nloss = F.mse_loss(net(x_t), noise)", ""),
+}  # fmt: skip
 HEALTHY = {
+    "one draw of a function": net("x_t, e = add_noise(moons(16), t)\nloss = F.mse_loss(net(x_t), e)"),
+    "random data with more noise, and random targets": net(
+        "x, y = torch.randn(16, 4), torch.randn(16, 4)\n"
+        "loss = F.mse_loss(net(0.9 * x + 0.3 * torch.randn_like(x)), y)"),
+    "a second noise that regularizes": net(
+        "x_t, e = add_noise(x0, t)\nloss = F.mse_loss(net(x_t + 0.01 * torch.randn_like(x0)), e)"),
     "one draw": net("noise = torch.randn_like(x0)\nx_t = q_sample(x0, t, noise)\nloss = F.mse_loss(net(x_t), noise)"),
     "one draw by hand": net("e = torch.randn_like(x0)\nloss = (net(x0 * (1 - t) + e * t) - e).pow(2).mean()"),
     "a denoising autoencoder": net("x_t = x0 + 0.3 * torch.randn_like(x0)\nloss = F.mse_loss(net(x_t), x0)"),
@@ -83,6 +113,21 @@ def test_another_noise_than_the_target_is_found_and_replaced(name, engine, check
     after = checks.of_text(one.finding.edit.applied(text), engine)
     assert after.errors == []
     assert [str(each) for each in after.found if each.level != "note" or each.finding.kind == "other-noise"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", RETURNED)
+def test_noise_that_a_function_returns_is_taken_as_the_target(name, engine, checks):
+    step, mended = RETURNED[name]
+    text = net(step)
+    (one,) = other(text, engine, checks)
+    assert one.level == "warning"
+    assert "take the noise that add_noise returns" in one.finding.fix
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert (one.finding.edit is not None) is bool(mended)
+    if mended:
+        assert mended in one.finding.edit.new
+        assert other(one.finding.edit.applied(text), engine, checks) == []
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -125,3 +125,43 @@ def test_a_line_of_a_method_that_keeps_rows_is_named_and_detaches_them(engine, c
     after = checks.of_text(mended, engine)
     assert "graphs-kept" not in {each.finding.kind for each in after.found}
     assert after.errors == []
+
+
+INNER = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net, kept = nn.Linear(3, 1), []
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+def loss_of(weights, x):
+    return (nn.functional.linear(x, *weights) - x[:, :1]).pow(2).mean()
+for epoch in range(4):
+    outer = 0.0
+    for task in range(3):
+        x, fast = torch.randn(4, 3), list(net.parameters())
+        for step in range(3):
+            grads = torch.autograd.grad(loss_of(fast, x), fast)
+            fast = [p - 0.05 * g for p, g in zip(fast, grads)]
+        outer = outer + loss_of(fast, x)
+        KEEP
+    opt.zero_grad()
+    (outer / 3).backward(RETAIN)
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("keep", "retain", "is_found"),
+    [
+        ("pass", "", False),
+        ("kept = [*kept, outer][-2:]", "", False),
+        ("kept.append(loss_of(fast, x))", "", True),
+        ("kept.append(outer)", "retain_graph=True", True),
+    ],
+)
+def test_weights_that_inner_passes_adapt_for_the_last_pass_are_freed_with_it(keep, retain, is_found, engine, checks):
+    text = INNER.replace("KEEP", keep).replace("RETAIN", retain)
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    assert any(one.finding.kind == "graphs-kept" for one in outcome.found) is is_found

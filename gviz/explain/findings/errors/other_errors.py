@@ -22,6 +22,7 @@ from gviz.explain.program_errors import MOST_READ, Failure
 from gviz.explain.program_text import (
     ProgramText,
     Store,
+    called_at,
     called_lines,
     called_name,
     frame_of,
@@ -43,10 +44,12 @@ from gviz.explain.source_edit import (
     argument_suffix,
     before,
     generator_read,
+    inference_mode_around,
     leaf_last,
     nodes_replaced,
     renamed_call,
     rewritten,
+    stacked,
     with_keyword,
     without_arrays,
     without_in_place,
@@ -74,8 +77,12 @@ def explain_untracked_loss(failure: Failure) -> Finding | None:
     name = label(timeline, root) if root else "a tensor"
     text = titled("backward was called on {}, which has no autograd history", name)
     lost = _lost_at(timeline, root) if root else 0
+    copied = _new_data(timeline, root) if root else None
+    if lost and copied is not None and copied.is_read and timeline.info(lost).created.untracked == "dtype":
+        lost = 0  # numbers of results, which lost their history here, and not where an index was taken
     if not lost:
-        why, fix = (_new_data(timeline, root) or _frozen(timeline, root) if root else None) or (
+        found = (copied.part, copied.fix) if copied is not None else _frozen(timeline, root) if root else None
+        why, fix = found or (
             Finding("no-input-requires", "nothing that it was computed from requires a gradient", failure.seq, root),
             _NO_HISTORY,
         )
@@ -108,12 +115,25 @@ def _frozen(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
     return part, "remove requires_grad = False for the parameters that should learn"
 
 
-def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
-    """Return the new data on the path to the root, and the fix.
+@dataclass(frozen=True, slots=True)
+class _NewData:
+    """Data on the path to a loss that has no history: the fact, the fix, and whether a line reads numbers for it."""
+
+    part: Finding
+    fix: str
+    is_read: bool = False
+
+
+_MAKING = re.compile(r"\b(?:(?:as_)?tensor|from_numpy|(?:Float|Double|Half)?Tensor)\(\s*[A-Za-z_[]")
+
+
+def _new_data(timeline: Timeline, root: int) -> _NewData | None:
+    """Return the new data on the path to the root; of several, one for which a line reads the numbers of results.
 
     It is a gradient that ``autograd.grad`` returned, or a tensor made from the numbers of results.
     """
     first_events = gradients_taken(timeline)
+    found = []
     for node in (root, *ancestors(timeline, root)):
         info = timeline.info(node)
         line = line_text(timeline, innermost(info)).strip()
@@ -121,20 +141,22 @@ def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
         if info.created.kind != "constant" or value is None:
             continue
         is_gradient = first_events.get(value, info.born) < info.born
-        if is_gradient or re.search(r"\b(as_)?tensor\(\s*[A-Za-z_[]", line):
+        if is_gradient or _MAKING.search(line):
             at = innermost(info)
             data = "a result of autograd.grad" if is_gradient else f"new data to autograd: {clipped(line, 80)}"
             text = f"{label_at(timeline, node)} has no history: it is {data}"
             if is_gradient:
                 edit = with_keyword(timeline, at, "grad", "create_graph", "True")
-                return Finding("copied", text, info.born, node, at=at, edit=edit), CREATE_GRAPH
-            if (read := numbers_read(timeline, at)) is not None:
+                found.append(_NewData(Finding("copied", text, info.born, node, at=at, edit=edit), CREATE_GRAPH, True))
+            elif (read := numbers_read(timeline, at)) is not None:
                 name, there = read
                 text = f"{text}; {name} has been a number since {file_line(there.path, there.line)}"
-                return Finding("copied", text, info.born, node, at=there), _SUM
-            edit = without_arrays(timeline, at)
-            return Finding("copied", text, info.born, node, at=at, edit=edit), STACK
-    return None
+                found.append(_NewData(Finding("copied", text, info.born, node, at=there), _SUM, True))
+            else:
+                edit = without_arrays(timeline, at) or stacked(timeline, at)
+                part = Finding("copied", text, info.born, node, at=at, edit=edit)
+                found.append(_NewData(part, STACK, called_at(timeline, at, "item", "tolist", "numpy", "float")))
+    return next((one for one in found if one.is_read), next(iter(found), None))
 
 
 _SUM = "add up the tensors themselves, without .item(), float() or numpy, so that the sum has their history"
@@ -163,9 +185,22 @@ def _root(failure: Failure) -> int:
 
 
 def _lost_at(timeline: Timeline, root: int) -> int:
-    """Return the earliest operation on the path to the root whose result is untracked although an input is tracked."""
-    lost = [node for node in (root, *ancestors(timeline, root)) if loses_tracking(timeline, node)]
-    return min(lost, key=timeline.nodes.born, default=0)
+    """Return the earliest operation on the untracked path to the root of which an input is tracked; 0 if there is none.
+
+    What a tracked input was made from is not looked at: a tensor of integers there, such as a sampled action, is not
+    the reason. Of several operations, one that loses real numbers is, if there is one.
+    """
+    lost, seen, waiting = list[int](), {root}, [root]
+    while waiting:
+        node = waiting.pop()
+        if loses_tracking(timeline, node):
+            lost.append(node)
+        for source in timeline.nodes.inputs_by_node.get(node, ()):
+            if source and source not in seen and not timeline.info(source).created.requires_grad:
+                seen.add(source)
+                waiting.append(source)
+    real = [node for node in lost if timeline.info(node).created.untracked != "dtype"]
+    return min(real or lost, key=timeline.nodes.born, default=0)
 
 
 # The gradient argument of backward
@@ -543,6 +578,44 @@ def _rule_with_nan(failure: Failure) -> Finding | None:
     return Finding("failed", text, failure.seq, node, (part,), fix, innermost(info) or failure.at)
 
 
+_INFERENCE = (
+    r"Inference tensors cannot be saved for backward|(?:Inplace update to|on) inference tensor outside InferenceMode"
+    r"|Inference tensors do not track version counter|created in inference mode"
+)
+
+
+def _of_an_inference_tensor(failure: Failure) -> Finding | None:
+    """Return the finding about a tensor of ``inference_mode`` outside of it, with the line that switched the mode on.
+
+    It is the last tensor of that mode among those from which the tensors on the lines of the error were made, or else
+    the last of all.
+    """
+    timeline = failure.timeline
+    lines = " ".join(line_text(timeline, frame).split("#")[0] for frame in own_frames(failure.frames))
+    named = [
+        info.node
+        for info in failure.earlier_nodes()
+        if info.name and re.search(rf"(?<!\w){re.escape(info.name)}\b", lines)
+    ]
+    before = sorted({*named, *ancestors(timeline, *named)}, reverse=True)
+    for info in (*map(timeline.info, before), *failure.earlier_nodes()):
+        if info.created.requires_grad or (mode := inference_mode_around(timeline, info.frames)) is None:
+            continue
+        use = "backward cannot save it"
+        if failure.says(r"[Ii]nplace"):
+            use = "it cannot be changed in place outside"
+        elif failure.says("requires_grad"):
+            use = "it cannot require a gradient"
+        text = titled(f"{{}} is an inference tensor: {use}", label(timeline, info.node))
+        made = f"made under {shown(mode.name)}: {label_at(timeline, info.node)}"
+        used = f"the error is at {file_line(failure.at.path, failure.at.line)}" if failure.at is not None else ""
+        part = Finding("made", f"{made}; {used}" if used else made, info.born, info.node, at=innermost(info))
+        fix = "torch.no_grad() in its place, or clone() the tensor outside of inference_mode before it is used"
+        parts = (part, Finding("used", failure.quoted, failure.seq, at=failure.at))
+        return Finding("failed", text, failure.seq, info.node, parts, fix, mode.at, edit=mode.edit)
+    return None
+
+
 _NEEDS_NONE = r"One of the differentiated Tensors does not require grad"
 
 
@@ -798,6 +871,7 @@ _EXPLANATIONS: tuple[tuple[str, Callable[[Failure], Finding | None]], ...] = (
     (custom_backward_returns.COUNT, custom_backward_returns.of_count),
     (custom_backward_returns.SHAPE, custom_backward_returns.of_shape),
     (custom_backward_returns.NO_TENSOR, custom_backward_returns.of_no_tensor),
+    (_INFERENCE, _of_an_inference_tensor),
     (_NEEDS_NONE, _of_a_frozen_input),
     (_NO_LEAF, _for_an_optimizer),
     (_NO_PARAMETERS, _without_parameters),

@@ -26,7 +26,11 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.parameter_updates import numbers_without_shape, written_tensor
 from gviz.explain.program_text import (
     ProgramText,
+    Statement,
+    called_name,
     frame_of,
+    function_of,
+    method_class,
     program_text,
     receiver,
     statement_at,
@@ -297,7 +301,10 @@ def _loaded_in_vain(survey: Survey) -> Iterator[Finding | None]:
     if len(iterations) < _FEWEST_VAIN or len(owners) < len(unchanged):
         return
     load = _only_load(survey)
-    alias = _second_name(survey.timeline, load.at, load.target, load.source) if load is not None else None
+    alias = None
+    if load is not None:
+        names = load.target, load.source
+        alias = _second_name(timeline, load.at, *names) or _one_origin(timeline, load.at, *names)
     if alias is not None:
         yield _load_finding(survey, alias, owners, min(unchanged[owners[0]]), len(iterations))
 
@@ -359,14 +366,18 @@ def _alias(timeline: Timeline, at: Frame) -> _Alias | None:
         for call in statement.parts(ast.Call):
             names = [text.segment(arg) for arg in call.args if isinstance(arg, ast.Name | ast.Attribute)]
             pairs += combinations(names[:_MOST_ARGUMENTS], 2)
-    return next((one for names in pairs if (one := _second_name(timeline, at, *names)) is not None), None)
+    named = next((one for names in pairs if (one := _second_name(timeline, at, *names)) is not None), None)
+    return named or next((one for names in pairs if (one := _one_origin(timeline, at, *names)) is not None), None)
 
 
 _MOST_ARGUMENTS = 6
 
 
 def _paired_models(timeline: Timeline, at: Frame) -> tuple[str, str] | None:
-    """Return the models whose parameters a loop around a line pairs: ``zip(a.parameters(), b.parameters())``."""
+    """Return the models whose parameters a loop around a line pairs: ``zip(a.parameters(), b.parameters())``.
+
+    The one that the line writes to comes first.
+    """
     source = statement_at(timeline, at)
     if source is None:
         return None
@@ -383,8 +394,29 @@ def _paired_models(timeline: Timeline, at: Frame) -> tuple[str, str] | None:
                         *_,
                     ],
                 ):
-                    return text.segment(first), text.segment(second)
-    return None
+                    names = text.segment(first), text.segment(second)
+                    return names[::-1] if _is_written_second(statement, one) else names
+    owners = [
+        text.segment(call.func.value)
+        for statement in (*loops, one)
+        for call in statement.parts(ast.Call)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _PARTS_OF_MODEL
+    ]
+    first_two = [*dict.fromkeys(owners)]
+    return (first_two[0], first_two[1]) if len(first_two) == _MOST_OPERANDS else None
+
+
+_PARTS_OF_MODEL = ("parameters", "named_parameters", "state_dict", "buffers")
+
+
+def _is_written_second(loop: Statement, one: Statement) -> bool:
+    """Return whether a statement writes to the second variable of a loop, ``for s, t in zip(…): t.data.copy_(s)``."""
+    match loop.node, one.node:
+        case ast.For(target=ast.Tuple(elts=[_, ast.Name(id=second), *_])), ast.Expr(value=value):
+            while isinstance(value, ast.Call | ast.Attribute):
+                value = value.func if isinstance(value, ast.Call) else value.value
+            return isinstance(value, ast.Name) and value.id == second
+    return False
 
 
 def _second_name(timeline: Timeline, at: Frame, target: str, source: str) -> _Alias | None:
@@ -402,6 +434,137 @@ def _second_name(timeline: Timeline, at: Frame, target: str, source: str) -> _Al
     is_imported = "copy" in imported_modules(text)
     edit = node_replaced(text, value, f"copy.deepcopy({text.segment(value)})") if is_imported else None
     return _Alias(frame_of(at, one.first, text), target, source, edit)
+
+
+# Two names of one origin
+#
+# ``self.student = student`` and ``self.teacher = student`` in a constructor, or ``MeanTeacher(net, net)``. From each of
+# the two names, the text is followed back: from an attribute to the line that sets it, from a parameter to the
+# argument of the call, from a variable to what it was set to. Where both meet, the names are of one model.
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """A name in a function (None: the program), or the value of a statement, and the expression that leads there."""
+
+    place: tuple[str, ast.AST | None]
+    via: ast.expr | None = None
+    is_assigned: bool = False
+
+
+_MOST_ORIGINS = 6
+
+
+def _one_origin(timeline: Timeline, at: Frame, target: str, source: str) -> _Alias | None:
+    """Return the line from which two names are of one model; None if no text shows that they are."""
+    here = statement_at(timeline, at)
+    if here is None or not target or not source or target == source:
+        return None
+    text, function = here[0], function_of(here[1])
+    chains = [_origins(text, function, name) for name in (target, source)]
+    places = [one.place for one in chains[1]]
+    met = next((nr for nr, one in enumerate(chains[0]) if one.place in places), 0)
+    if not met:
+        return None
+    passed = chains[0][1 : met + 1]
+    other = chains[1][places.index(passed[-1].place)].via
+    origin = next((one for one in passed if one.is_assigned), None)
+    if origin is None or (
+        other is not None
+        and passed[-1].via is not None
+        and not passed[-1].is_assigned
+        and other.lineno == passed[-1].via.lineno
+    ):  # one call gets the model twice
+        origin = next((one for one in reversed(passed) if one.via is not None), None)
+    if origin is None or origin.via is None:
+        return None
+    model = origin.via.args[0] if isinstance(origin.via, ast.Call) and _is_shallow_copy(origin.via) else origin.via
+    is_imported = "copy" in imported_modules(text) and isinstance(model, ast.Name | ast.Attribute)
+    edit = node_replaced(text, origin.via, f"copy.deepcopy({text.segment(model)})") if is_imported else None
+    return _Alias(frame_of(at, origin.via.lineno, text), target, source, edit)
+
+
+def _origins(text: ProgramText, function: ast.AST | None, name: str) -> list[_Origin]:
+    """Return a name and where its object comes from, as far as the text has only one answer."""
+    chain = [_Origin((name, function))]
+    while len(chain) < _MOST_ORIGINS and (before := _origin_before(text, *chain[-1].place)) is not None:
+        chain.append(before)
+    return chain
+
+
+def _origin_before(text: ProgramText, name: str, function: ast.AST | None) -> _Origin | None:
+    owner, _, attribute = name.partition(".")
+    if attribute:
+        scope = next((one for one in text.statements if one.node is function), None)
+        own = [one for one in text.statements if scope is not None and method_class(one) == method_class(scope)]
+        own = own if owner == "self" else []
+    else:
+        own = list(text.by_function.get(function, ()))
+    values = [pair for one in own for pair in _values_of(one, name)]
+    if len(values) == 1:
+        one, value = values[0]
+        model = value.args[0] if isinstance(value, ast.Call) and _is_shallow_copy(value) else value
+        if isinstance(model, ast.Name | ast.Attribute):
+            return _Origin((ast.unparse(model), function_of(one)), value, True)
+        return _Origin((f"{value.lineno}:{value.col_offset}", one.node), value, True)
+    if not values and not attribute and function is not None and name not in _parameters_of(function):
+        return _Origin((name, None))
+    if values or not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return None
+    arguments = _arguments_of(text, function, name)
+    if len({ast.unparse(argument) for _, argument in arguments}) != 1:
+        return None
+    call, argument = arguments[0]
+    return _Origin((ast.unparse(argument), function_of(call)), argument)
+
+
+def _parameters_of(function: ast.AST) -> list[str]:
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return []
+    return [arg.arg for arg in (*function.args.args, *function.args.kwonlyargs)]
+
+
+def _is_shallow_copy(value: ast.expr) -> bool:
+    """Return whether an expression is ``copy.copy(model)``, whose result has the parameters of the model."""
+    return isinstance(value, ast.Call) and ast.unparse(value.func) == "copy.copy" and len(value.args) == 1
+
+
+def _values_of(one: Statement, name: str) -> Iterator[tuple[Statement, ast.expr]]:
+    """Yield what a statement sets a name to: the same value for each name of a chain, or the part of a tuple."""
+    match one.node:
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                if ast.unparse(target) == name:
+                    yield one, value
+                elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                    pairs = zip(target.elts, value.elts, strict=False)
+                    yield from ((one, part) for place, part in pairs if ast.unparse(place) == name)
+        case ast.AnnAssign(target=target, value=ast.expr() as value) if ast.unparse(target) == name:
+            yield one, value
+
+
+def _arguments_of(
+    text: ProgramText, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str
+) -> list[tuple[Statement, ast.Name | ast.Attribute]]:
+    """Return the variables that the calls of a function, or of its class, pass as a parameter."""
+    own = next((one for one in text.statements if one.node is function), None)
+    owner = method_class(own) if own is not None else ""
+    parameters = _parameters_of(function)[bool(owner) :]
+    if name not in parameters:
+        return []
+    called = owner if function.name == "__init__" else function.name
+    found = []
+    for one in text.statements:
+        for call in one.parts(ast.Call):
+            if called_name(call) != called:
+                continue
+            nr = parameters.index(name)
+            keywords = [each.value for each in call.keywords if each.arg == name]
+            argument = next(iter(keywords or call.args[nr : nr + 1]), None)
+            if not isinstance(argument, ast.Name | ast.Attribute):
+                return []
+            found.append((one, argument))
+    return found
 
 
 # What is reported

@@ -83,12 +83,16 @@ def _is_of_gradcheck(survey: Survey, record: NodeRecord) -> bool:
 def _in_use(survey: Survey) -> set[int]:
     """Return the nodes that only the last pass goes through: they are kept for it, as adapted weights are.
 
-    Passes with ``create_graph`` do not count: a loss of the gradients needs the same graph again.
+    Passes with ``create_graph`` do not count: a loss of the gradients needs the same graph again. Neither do the inner
+    passes of ``autograd.grad`` since the line of the last pass ran before: each adapts weights for the next one, and
+    the graphs of all of them are freed together after the last pass.
     """
     if not survey.passes:
         return set()
     start, last = survey.passes[-1]
-    before = {0, *(event.pass_nr for _, event in survey.passes if event.create_graph)}
+    alike = [seq for seq, event in survey.passes[:-1] if event.stack == last.stack]
+    inner = [event.pass_nr for seq, event in survey.passes[:-1] if event.inputs and seq > max(alike, default=0)]
+    before = {0, *inner, *(event.pass_nr for _, event in survey.passes if event.create_graph)}
     reached = list(ancestors(survey.timeline, *(node for node, _ in last.roots)))
     states = survey.timeline.at(start - 1).states(reached)
     return {node for node, state in zip(reached, states, strict=True) if state is not None and state.pass_nr in before}

@@ -1,0 +1,78 @@
+"""Losses that are made again from their numbers, so that they have no history, in programs that also draw indices."""
+
+import pytest
+
+from gviz.explain.finding import lines
+
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+PROGRAM = """
+import numpy as np
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(4, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for episode in range(2):
+    losses = []
+    for i in range(5):
+        logp = torch.log_softmax(net(torch.randn(4)), 0)
+        action = logp.exp().multinomial(1)
+        losses.append(-logp.gather(0, action)[0] * 0.5)
+    LOSS
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+LOSSES = {
+    "a list": ("loss = torch.tensor(losses).sum()  #!", "torch.stack(losses).sum()"),
+    "a list as it is": ("loss = torch.as_tensor(losses).mean()  #!", "torch.stack(losses).mean()"),
+    "the class of floats": ("loss = torch.FloatTensor(losses).sum()  #!", "torch.stack(losses).sum()"),
+    "numbers of a list": (
+        "loss = torch.tensor([l.item() for l in losses]).sum()  #!", "torch.stack([l for l in losses]).sum()"),
+    "two numbers": (
+        "loss = torch.tensor([float(losses[0]), losses[1].item()]).sum()  #!", "torch.stack([losses[0], losses[1]])"),
+    "a sum": ("loss = torch.tensor(sum(losses))  #!", "loss = sum(losses)"),
+    "an array": ("loss = torch.tensor(np.mean([l.item() for l in losses]))  #!", ""),
+    "a total of numbers": (
+        "total = 0.0\nfor l in losses:\n    total += float(l)  #!\nloss = torch.tensor(total)", ""),
+    "a list of numbers": (
+        "values = []\nfor l in losses:\n    values.append(l.item())  #!\nloss = torch.tensor(values).mean()", ""),
+    "numbers with weights of the drawn indices": (
+        "values = [l.item() for l in losses]  #!\nweight = (action > 0).float()\n"
+        "loss = (torch.tensor(values) * weight).sum()", ""),
+}  # fmt: skip
+OTHER = {
+    "no tracked number": ("loss = (action == 1).float().mean()", "multinomial"),
+    "a list without gradients": (
+        "with torch.no_grad():\n    loss = torch.stack([net(torch.randn(4)).sum() for l in losses]).mean()", "no_grad"),
+}  # fmt: skip
+
+
+def program(loss):
+    return PROGRAM.replace("LOSS", loss.replace("\n", "\n    "))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_line_that_takes_the_numbers_is_named_and_not_the_drawn_index(name, engine, checks):
+    loss, mended = LOSSES[name]
+    text = program(loss)
+    (one,) = [each for each in checks.of_text(text, engine).found if each.level != "note"]
+    assert (one.finding.kind, one.level) == ("untracked-loss", "error")
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert "history" in one.finding.fix
+    if mended:
+        (edit,) = {each.edit for each in (one.finding, *one.finding.parts)} - {None}
+        assert mended in edit.new
+        after = checks.of_text(edit.applied(text), engine)
+        assert after.errors == []
+        assert [str(each) for each in after.found if each.level != "note"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", OTHER)
+def test_another_reason_is_still_named(name, engine, checks):
+    loss, words = OTHER[name]
+    (one,) = [each for each in checks.of_text(program(loss), engine).found if each.level == "error"]
+    assert one.finding.kind == "untracked-loss"
+    assert words in "\n".join(row for _, row, _ in lines(one.finding))
