@@ -131,7 +131,7 @@ INSIDE = {
     "explain": """
         program_text statements_without_effect source_edit finding node_question operation_sets formula grad_history
         parameter_updates backward_passes training source_frames display_names iteration_words hook_effects
-        recording_survey program_errors tracking value_computation saved_memory module_times module_costs
+        recording_survey program_errors tracking value_computation initial_writes saved_memory module_times module_costs
         iteration_summary outgoing_gradients pass_contributions findings.training_loop.budget_alarms
         findings.gradient_values.nan_arithmetic findings.gradient_values.nan_remedies
         findings.gradient_values.intended_infinities findings.gradient_values.diverging_training
