@@ -148,7 +148,7 @@ INSIDE = {
         findings.training_loop.gradient_accumulation findings.training_loop.learning_rate
         findings.missing_gradient.uses_without_gradient loss_contributions findings.gradient_values.grad_sum_over_passes
         findings.gradient_values.hook_mistakes findings.gradient_values.zero_gradient
-        findings.gradient_values.value_origin findings.errors.in_place_errors findings.errors.second_backward
+        findings.gradient_values.value_origin findings.errors.second_backward findings.errors.in_place_errors
         findings.model.softmax_index_groups findings.loss.broadcast findings.loss.summed_loss findings.loss.masked_mean
         findings.model.one_flag_for_all_rows findings.model.softmax_twice findings.model.squashed_twice
         findings.model.default_normalization_dimension findings.loss.shifted_labels findings.loss.attached_target
