@@ -131,7 +131,7 @@ INSIDE = {
     "explain": """
         program_text statements_without_effect source_edit finding node_question operation_sets formula grad_history
         parameter_updates backward_passes training source_frames display_names iteration_words hook_effects
-        recording_survey program_errors tracking value_computation saved_memory module_times module_costs
+        recording_survey program_errors tracking value_computation initial_writes saved_memory module_times module_costs
         iteration_summary outgoing_gradients pass_contributions findings.training_loop.budget_alarms
         findings.gradient_values.nan_arithmetic findings.gradient_values.nan_remedies
         findings.gradient_values.intended_infinities findings.gradient_values.diverging_training
@@ -148,7 +148,7 @@ INSIDE = {
         findings.training_loop.gradient_accumulation findings.training_loop.learning_rate
         findings.missing_gradient.uses_without_gradient loss_contributions findings.gradient_values.grad_sum_over_passes
         findings.gradient_values.hook_mistakes findings.gradient_values.zero_gradient findings.computed_value
-        findings.errors.in_place_errors findings.errors.second_backward findings.model.softmax_index_groups
+        findings.errors.second_backward findings.errors.in_place_errors findings.model.softmax_index_groups
         findings.loss.broadcast findings.loss.summed_loss findings.loss.masked_mean findings.model.one_flag_for_all_rows
         findings.model.softmax_twice findings.model.squashed_twice findings.model.default_normalization_dimension
         findings.loss.shifted_labels findings.loss.attached_target findings.loss.loss_of_other_part
@@ -170,8 +170,7 @@ INSIDE = {
         findings.loss.reference_model_penalty findings.loss.constant_policy_ratio findings.training_loop.carried_average
         findings.loss.constant_term findings.loss.unbalanced_loss_terms findings.loss.batch_sum
         findings.state_and_data.sample_order findings.training_loop.reversed_list
-        findings.training_loop.uncalled_methods
-        findings.missing_gradient.unlearned_buffer findings.loss.label_smoothing
+        findings.training_loop.uncalled_methods findings.missing_gradient.unlearned_buffer findings.loss.label_smoothing
         findings.training_loop.overwritten_setting findings.state_and_data.changed_data findings.loss.denoising_target
         findings.loss.fisher_information findings.custom_functions.custom_backward_rule
         findings.custom_functions.overwritten_incoming_gradient findings.custom_functions.saved_intermediates

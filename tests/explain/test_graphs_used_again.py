@@ -445,3 +445,104 @@ def test_so_is_a_state_of_several_tensors(engine, checks):
     (one,) = [each for each in checks.of_text(text, engine).found if each.finding.kind == "carried-state"]
     assert text.splitlines()[one.finding.at.line - 1].strip() == "out, state = net(torch.ones(4, 2), state)"
     assert "state = tuple(h.detach() for h in state)" in one.finding.fix
+
+
+WINDOWS = """
+class Stream(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.head, self.kept = nn.GRUCell(3, 4), nn.Linear(4, 1), {}
+        self.h = torch.zeros(8, 4)
+    def forward(self, x):
+        FORWARD
+net = Stream()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(4):
+    loss = F.mse_loss(net(x), y)
+    opt.zero_grad()
+    loss.backward(KEEP)
+    opt.step()
+"""
+LOOP = """
+        for t in range(3):
+            h = self.cell(x + t, h)
+        {}
+        return self.head(h)"""
+STORES = {
+    "an attribute": (f"h = self.h{LOOP.format('self.h = h  #!')}", "self.h = h.detach()"),
+    "an element": (f"h = self.kept.get('h', self.h){LOOP.format('''self.kept['h'] = h  #!''')}", "h.detach()"),
+    "an attribute that the loop sets": (
+        """
+        for t in range(3):
+            self.h = self.cell(x + t, self.h)  #!
+        return self.head(self.h)""",
+        "self.h = self.h.detach() at the start of forward()",
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("keep", ["", "retain_graph=True"])
+@pytest.mark.parametrize("name", STORES)
+def test_a_state_that_a_model_keeps_is_named_with_the_line_that_keeps_it(name, keep, engine, checks):
+    forward, fix = STORES[name]
+    text = HEAD + WINDOWS.replace("FORWARD", forward.strip()).replace("KEEP", keep)
+    (one,) = [each.finding for each in checks.of_text(text, engine).found if each.level == "error"]
+    assert one.kind == "carried-state"
+    assert text.splitlines()[one.at.line - 1].endswith("#!")
+    assert fix in one.fix
+    assert one.fix.endswith("; then without retain_graph=True") is bool(keep)
+    if one.edit is not None:
+        mended = checks.of_text(one.edit.applied(text), engine)
+        assert mended.errors == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_state_in_the_loop_that_a_step_has_passed_is_detached_there(engine, checks):
+    text = CARRIED_THROUGH_A_MODEL.replace(
+        "mean().backward()", "mean().backward(retain_graph=True)\n        opt.step()"
+    )
+    text = text.replace("        out.mean()", "        opt.zero_grad()\n        out.mean()").replace(
+        "net = Net()", "net = Net()\nopt = torch.optim.SGD(net.parameters(), lr=0.1)"
+    )
+    (one,) = [each.finding for each in checks.of_text(text, engine).found if each.level == "error"]
+    assert one.kind == "carried-state"
+    assert text.splitlines()[one.at.line - 1].strip() == "out, state = net(torch.ones(4, 2), state)"
+    assert "was updated by the step" in "\n".join(row for _, row, _ in lines(one))
+    assert checks.of_text(one.edit.applied(text), engine).errors == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("update", ["total = total + loss", "total += loss"])
+def test_a_running_sum_of_losses_that_steps_have_passed(update, engine, checks):
+    text = f"""{HEAD}
+net, total = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)), 0.0
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(4):
+    loss = F.mse_loss(net(x), y)
+    {update}  #!
+    opt.zero_grad()
+    total.backward(retain_graph=True)
+    opt.step()
+"""
+    (one,) = [each.finding for each in checks.of_text(text, engine).found if each.level == "error"]
+    assert one.kind == "carried-state"
+    assert text.splitlines()[one.at.line - 1].endswith("#!")
+    assert "total += loss.item()" in one.fix
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_step_between_two_losses_of_one_iteration_carries_nothing(engine, checks):
+    text = f"""{HEAD}
+net, other = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)), nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(3):
+    score = net(other(x))
+    opt.zero_grad()
+    score.mean().backward(retain_graph=True)
+    opt.step()
+    loss = (-score).mean()
+    loss.backward()
+"""
+    (one,) = [each.finding for each in checks.of_text(text, engine).found if each.level == "error"]
+    assert one.kind == "changed-in-place"

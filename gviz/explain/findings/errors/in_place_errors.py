@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from gviz.events import (
     BackwardStarted,
@@ -17,6 +18,7 @@ from gviz.events import (
 )
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
+from gviz.explain.findings.errors.second_backward import carried_over_step
 from gviz.explain.operation_sets import ACTIVATIONS
 from gviz.explain.parameter_updates import Write, step_of, writer_of
 from gviz.explain.program_errors import Failure
@@ -70,7 +72,11 @@ def explain_saved(failure: Failure) -> Finding | None:
         )
         wrote = f"updated by the step{at_text(frames)} to version {write.version}"
         at = frames[0] if frames else failure.at
-        parts = (saved_part, Finding("write", wrote, seq, owner, at=at))
+        updated = Finding("write", wrote, seq, owner, at=at)
+        of_state = replace(updated, text=f"{label(timeline, owner)} of that graph was {wrote}")
+        if (carried := carried_over_step(failure, of_state)) is not None:
+            return carried
+        parts = (saved_part, updated)
         anew, edit = _made_anew(failure, seq, at)
         fix = f"compute the loss anew after it: {'; '.join(anew)}" if edit is not None else _STEP_FIX
         return Finding("changed-in-place", text, seq, owner, parts, fix, at, edit=edit)

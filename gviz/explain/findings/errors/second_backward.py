@@ -7,6 +7,9 @@ it there. Without such an edge the same graph is used twice: keep it with ``reta
 Example. ``h = cell(x, h)`` in a loop with a backward per step: the edge from ``cell`` of step 2 to ``h`` of step 1
 crosses, and ``h = h.detach()`` before the use is the fix. A tensor made once before the loop crosses, too, but must be
 made again in each step instead.
+
+With ``retain_graph=True`` the old graph is still there. If an optimizer has updated a parameter since, the pass fails
+at the first rule that had saved it: `carried_over_step` explains this error by the same edge.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 
 import numpy as np
@@ -26,7 +29,9 @@ from gviz.explain.finding import Finding
 from gviz.explain.findings.missing_gradient.no_gradient import PARAMETER_LAST, nameless_leaf
 from gviz.explain.program_errors import Failure
 from gviz.explain.program_text import (
+    BLOCKS,
     FUNCTION_NODES,
+    ProgramText,
     Statement,
     Store,
     called_name,
@@ -52,7 +57,7 @@ from gviz.explain.source_edit import (
     with_keyword,
     wrapped,
 )
-from gviz.explain.source_frames import at_text, innermost, own_frames
+from gviz.explain.source_frames import at_text, innermost, own_frame, own_frames
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
@@ -127,6 +132,9 @@ def _carried(failure: Failure, released: Finding, user: int, old: int) -> Findin
     if first is None and not is_update and (kept := _kept_its_graph(failure, used, source)) is not None:
         part, fix, edit = kept
         return Finding(kind, text, failure.seq, old, (part, edge, released), fix, part.at, edit=edit)
+    if first is None and not is_update and (stored := _stored_state(timeline, used, source)) is not None:
+        part, fix, edit = stored
+        return Finding(kind, text, failure.seq, old, (part, edge, released), fix, part.at, edit=edit)
     if first is not None and not is_update:
         own = _own_frames(first, source)
         at = own[0] if own else at
@@ -137,6 +145,77 @@ def _carried(failure: Failure, released: Finding, user: int, old: int) -> Findin
     elif name.isidentifier() and not used.op.name.endswith("_") and _reads(timeline, at, name):
         edit = before(timeline, at, f"{name} = {name}.detach()")
     return Finding(kind, text, failure.seq, old, (edge, released), fix, at, edit=edit)
+
+
+def _stored_state(timeline: Timeline, used: NodeInfo, source: NodeInfo) -> tuple[Finding, str, Edit | None] | None:
+    """Return the line that keeps a state for the next step in an attribute or element: ``self.h = h``, with the fix.
+
+    Detached there, the steps within one call remain connected. That is so if nothing reads the attribute after it.
+    """
+    for store in stores_of(timeline, own_frames(source.frames), source.names, used.frames):
+        statement = statement_at(timeline, store.at)
+        match statement[1].node if statement is not None else None:
+            case ast.Assign(
+                targets=[ast.Attribute() | ast.Subscript() as place], value=ast.Name() | ast.Tuple() as kept
+            ):
+                read = place.value if isinstance(place, ast.Subscript) else place
+            case _:
+                continue
+        if statement is None or _is_read_after(*statement, ast.unparse(read)):
+            continue
+        text = f"{ast.unparse(place)} keeps {label(timeline, source.node)} with its graph for the next step"
+        detached = ast.unparse(kept)
+        if isinstance(kept, ast.Name):
+            edit, detached = wrapped(timeline, store.at, kept.id, ".detach()"), f"{kept.id}.detach()"
+        else:
+            edit = None
+            parts = kept.elts if isinstance(kept, ast.Tuple) else []
+            detached = f"({', '.join(f'{ast.unparse(part)}.detach()' for part in parts)})"
+        part = Finding("held", text, source.born, source.node, at=store.at)
+        return part, f"keep it without its graph: {ast.unparse(place)} = {detached}", edit
+    return None
+
+
+def _is_read_after(text: ProgramText, one: Statement, place: str) -> bool:
+    """Return whether the function around a statement reads an attribute after it, or in a loop around both."""
+    loop = _innermost_loop(one)
+    others = (other for other in text.by_function.get(function_of(one), ()) if other.node is not one.node)
+    later = [other for other in others if other.first > one.last or (loop is not None and loop in other.around)]
+    return any(place in places_read(part) for other in later for part in _heads(other))
+
+
+def _heads(one: Statement) -> list[ast.AST]:
+    """Return the parts of a statement that are not in its blocks."""
+    return [part for part in ast.iter_child_nodes(one.node) if not isinstance(part, BLOCKS)]
+
+
+def carried_over_step(failure: Failure, updated: Finding) -> Finding | None:
+    """Explain a pass that reaches a graph from before the last step, since the loop carries a result over: `updated`
+    is the fact that the step has changed what this graph needs. With ``retain_graph=True`` nothing else fails.
+    """
+    timeline, again = failure.timeline, _last_pass(failure)
+    passes = timeline.select((BackwardStarted,), 1, failure.seq)
+    starts = [seq for seq, event in passes if again is not None and event.stack == again.stack]
+    if len(starts) < 2 or starts[-2] > updated.event:
+        return None
+    path = _path_down(timeline, failure.seq, failure.node)
+    crossing = next((edge for edge in pairwise(path) if _crosses(timeline, edge, starts[-2])), None)
+    if crossing is None:
+        return None
+    finding = _carried(failure, updated, *crossing)
+    if finding.kind != "carried-state":
+        return None
+    call = own_frame(timeline.stack(again.stack)) if again is not None else None
+    first = timeline.event(starts[-2])
+    if isinstance(first, BackwardStarted) and crossing[1] in [node for node, _ in first.roots]:
+        return replace(finding, fix=_OF_ONE_STEP, at=innermost(timeline.info(crossing[0])), edit=None)
+    is_kept = _RETAINED in line_text(timeline, call)
+    return replace(finding, fix=f"{finding.fix}; then without {_RETAINED}" if is_kept else finding.fix)
+
+
+_OF_ONE_STEP = "backward() of the loss of this step alone, and a running sum of numbers: total += loss.item()"
+
+_RETAINED = "retain_graph=True"
 
 
 def _where_carried(timeline: Timeline, used: NodeInfo, name: str) -> Frame | None:
@@ -353,11 +432,16 @@ def _where_to_detach(name: str, source: NodeInfo, used: NodeInfo, first: NodeInf
     known = name.isidentifier()
     if first is None:
         whole = _of_elements(name).removeprefix(": ")
+        if not known and at is not None and _ATTRIBUTE.fullmatch(name):
+            return f"{name} = {name}.detach() at the start of {at.function.rpartition('.')[2]}()"
         what = f"{name} = {name}.detach()" if known else whole or "detach() what is carried over"
         return f"{what} before it is used{at_text((at,) if at is not None else ())}"
     what = f"{name}.detach()" if known else "detach() it"
     where = at_text(_own_frames(first, source))
     return f"{what}{where}, if the first backward() need not go behind it; else retain_graph=True there"
+
+
+_ATTRIBUTE = re.compile(r"self(\.\w+)+")
 
 
 def _other_use(timeline: Timeline, used: NodeInfo, old: int) -> NodeInfo | None:

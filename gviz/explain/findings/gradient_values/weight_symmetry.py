@@ -14,13 +14,9 @@ from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding
 from gviz.explain.findings.gradient_values.zero_gradient import first_use, zeroed_at
 from gviz.explain.grad_history import is_zero
-from gviz.explain.program_text import (
-    called_lines,
-    line_text,
-)
+from gviz.explain.initial_writes import initial_write, writes_constant
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import innermost
-from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 
@@ -48,19 +44,10 @@ def same_units(survey: Survey) -> Iterator[Finding | None]:
         stay = f"in {times} every row got the same gradient, so all units stay equal"
         size = Finding("first", stay, survey.accumulated[0][0], node)
         fix = "initialize it with random numbers, nn.init.kaiming_uniform_(weight), instead of a constant"
-        made = innermost(timeline.info(node))
-        at = zeroed_at(timeline, timeline.info(node)) or _filled_at(timeline, made) or made
+        info = timeline.info(node)
+        write = initial_write(timeline, info, writes_constant)
+        at = zeroed_at(timeline, info) or (write.at if write is not None else innermost(info))
         yield Finding("same-units", text, record.seq, node, (size,), fix, at)
-
-
-def _filled_at(timeline: Timeline, at: Frame | None) -> Frame | None:
-    """Return the only line of a program that fills weights with a constant: ``nn.init.constant_(m.weight, 0.05)``."""
-    lines = (line for line in called_lines(timeline, at, *_FILLING) if "weight" in line_text(timeline, line))
-    first, second = next(lines, None), next(lines, None)
-    return first if second is None else None
-
-
-_FILLING = ("constant_", "ones_", "fill_")
 
 
 def _has_equal_rows(timeline: Timeline, value: Value | None) -> bool:

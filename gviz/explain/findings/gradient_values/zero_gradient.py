@@ -17,6 +17,7 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.model.recurrent_output import reverse_direction
 from gviz.explain.grad_history import is_zero
 from gviz.explain.hook_effects import HOOK_FIX, HookEffect, hook_finding, zeroing_hook, zeroing_hook_after_rule
+from gviz.explain.initial_writes import initial_write, writes_zeros
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import (
     CLAMPS,
@@ -400,7 +401,7 @@ def _zeroed_by_rule(timeline: Timeline, question: Question, part: Contribution, 
     )
     parts = (*parts, Finding("computed", f"it computed {how}", info.born, info.node)) if how else parts
     at, suspected = innermost(info), reason.kind == "cancelled" or is_number
-    if culprit is not None and info.created.kind != "op" and (written := zeroed_at(timeline, info)) is not None:
+    if culprit is not None and info.created.kind != "op" and (written := _written_zeros(timeline, info)) is not None:
         write = f"it was written to at {file_line(written.path, written.line)}"
         parts, at = (*parts, Finding("write", write, info.born, info.node, at=written)), written
     if reason.kind == "dead-units" and share == 1.0 and (tiny := _tiny_weight(timeline, info)) is not None:
@@ -430,9 +431,8 @@ def _both_zero(timeline: Timeline, question: Question, part: Contribution, culpr
         or not all(_stays_zero(timeline, one, pass_nr) for one in leaves)
     ):
         return None
-    by_line = sorted(
-        ((_zero_line(timeline, leaf), leaf) for leaf in leaves), key=lambda pair: (_order(pair[0]), pair[1])
-    )
+    lines = ((_zero_line(timeline, leaf), leaf) for leaf in leaves)  # weights first: zeros are usual for a bias
+    by_line = sorted(lines, key=lambda pair: (_is_vector(timeline, pair[1]), _order(pair[0]), pair[1]))
     (at, first), *others = by_line
     others.sort(key=lambda pair: (pair[1] in factors[0]) is (first in factors[0]))  # one of the other factor first
     names = label(timeline, first), label(timeline, others[0][1])
@@ -451,6 +451,11 @@ def _both_zero(timeline: Timeline, question: Question, part: Contribution, culpr
     )
 
 
+def _is_vector(timeline: Timeline, leaf: int) -> bool:
+    value = timeline.info(leaf).created.first_value
+    return value is not None and len(value.shape) < 2
+
+
 def _order(at: Frame | None) -> tuple[str, int]:
     return (at.path, at.line) if at is not None else ("", 0)
 
@@ -458,7 +463,15 @@ def _order(at: Frame | None) -> tuple[str, int]:
 def _zero_line(timeline: Timeline, leaf: int) -> Frame | None:
     """Return the line that made the zeros of a parameter."""
     info = timeline.info(leaf)
-    return zeroed_at(timeline, info) or innermost(info)
+    return _written_zeros(timeline, info) or innermost(info)
+
+
+def _written_zeros(timeline: Timeline, info: NodeInfo) -> Frame | None:
+    """Return the line that wrote zeros to a leaf before it was used; None if none did."""
+    if (at := zeroed_at(timeline, info)) is not None:
+        return at
+    write = initial_write(timeline, info, writes_zeros) if info.created.kind == "parameter" else None
+    return write.at if write is not None else None
 
 
 def _stays_zero(timeline: Timeline, leaf: int, pass_nr: int) -> bool:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
+from msgspec.structs import replace
+
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding
+from gviz.explain.initial_writes import InitialWrite, initial_write, names_parameter
 from gviz.explain.parameter_updates import numbers_without_shape
-from gviz.explain.program_text import ProgramText, assigned_parts, binds_name, called_name, names_set, program_text
+from gviz.explain.program_text import ProgramText, assigned_parts, binds_name, line_text, names_set, program_text
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import Change, Edit, rewritten
 from gviz.explain.source_frames import innermost
 from gviz.source.call_stack import Frame
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import times_text
 from gviz.values.plain_text import shown
@@ -137,23 +142,33 @@ def untied(survey: Survey) -> Iterator[Finding | None]:
         fix = "tie them again after the copy: output.weight = embedding.weight, before you create the optimizer"
         places = [innermost(timeline.info(node)) for node in (record.node, twin)]
         at = max((one for one in places if one is not None), key=lambda one: one.line, default=None)  # the copy
-        suspected = _is_copied_by_line(timeline, at, record.node, twin)
+        suspected = False
+        if (write := _copying_write(timeline, record.node, twin)) is not None:
+            at, suspected = write.at, write.how == "copy_" and not _is_for_a_tie(timeline, write.at)
         yield Finding("untied", text, record.seq, record.node, (part,), fix, at, suspected=suspected)
 
 
-def _is_copied_by_line(timeline: Timeline, at: Frame | None, node: int, twin: int) -> bool:
-    """Return whether the program copies one weight into the other, ``out.weight.copy_(emb.weight)``: it may be meant
-    to begin there.
-    """
-    text = program_text(timeline, at)
-    names = [timeline.info(one).name.split(".")[-2:] for one in (node, twin)]
-    for one in text.statements if text is not None else ():
-        for call in one.parts(ast.Call):
-            if called_name(call) == "copy_" and isinstance(call.func, ast.Attribute) and call.args:
-                places = [ast.unparse(part).removesuffix(".data") for part in (call.func.value, call.args[0])]
-                if all(place.split(".")[-2:] == name for place, name in zip(places, names, strict=True)):
-                    return True
-    return False
+def _copying_write(timeline: Timeline, node: int, twin: int) -> InitialWrite | None:
+    """Return the line that copies one weight into the other: ``out.weight.data.copy_(emb.weight)``."""
+    infos = timeline.info(node), timeline.info(twin)
+    for written, read in (infos, infos[::-1]):
+
+        def copies(write: InitialWrite, other: NodeInfo = read) -> bool:
+            is_copy = write.how in ("copy_", "=", "set_", "load_state_dict")
+            return is_copy and any(names_parameter(part, other) for value in write.values for part in ast.walk(value))
+
+        if (found := initial_write(timeline, written, copies)) is not None:
+            return found
+    return None
+
+
+def _is_for_a_tie(timeline: Timeline, at: Frame) -> bool:
+    """Return whether the program calls a line, or the function around it, a tie of weights: then no start is meant."""
+    words = f"{at.function} {line_text(timeline, at)} {line_text(timeline, replace(at, line=at.line - 1))}"
+    return _TIE.search(words) is not None
+
+
+_TIE = re.compile(r"(?<![a-z])(tie[sd]?|tying|shared?|sharing)(?![a-z])", re.IGNORECASE)
 
 
 def _value_at_start(survey: Survey, node: int) -> Value | None:
