@@ -12,7 +12,7 @@ from gviz.explain.finding import Finding, whole
 from gviz.explain.finding_kinds import BY_NAME, KINDS, Kind
 from gviz.explain.findings.missing_gradient.copied_model import parameter_copies
 from gviz.explain.leaf_findings import leaf_findings
-from gviz.explain.program_errors import all_failures
+from gviz.explain.program_errors import all_failures, is_expected
 from gviz.explain.recording_survey import Survey
 from gviz.explain.suppressed_findings import OF_COPIES, without_consequences
 from gviz.explain.why import why_failure
@@ -77,7 +77,11 @@ def findings(timeline: Timeline) -> Iterator[Finding | WorkProgress]:
     survey = Survey(timeline)
     for read in survey.reading():
         yield WorkProgress("checking: reading event", read, survey.end)
-    errors = list(map(why_failure, all_failures(survey.timeline)))
+    failures = list(all_failures(survey.timeline))
+    errors = [
+        replace(one, suspected=True) if is_expected(of) else one
+        for of, one in zip(failures, map(why_failure, failures), strict=True)
+    ]
     yield from errors
     reported = {(one.kind, one.node) for error in errors for one in whole(error)}
     copies = parameter_copies(timeline, survey.end) if not timeline.failures else None

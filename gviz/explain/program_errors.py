@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from gviz.events import BackwardFinished, Failed
+from gviz.events import BackwardFinished, Failed, NodeCreated
 from gviz.explain.backward_passes import pass_started
 from gviz.explain.finding import Finding
-from gviz.explain.program_text import line_text
+from gviz.explain.program_text import Statement, called_name, line_text, statement_at
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -88,6 +89,55 @@ def all_failures(timeline: Timeline) -> Iterator[Failure]:
     """Yield all errors: those that ended a pass and were caught, and those that ended the program."""
     failures = (failure_at(timeline, seq) for seq in timeline.errors)
     return (failure for failure in failures if failure is not None)
+
+
+_EXPECTING = {"raises", "assertRaises", "assertRaisesRegex", "suppress"}
+"""Functions that expect an error of a block or of a call: those of pytest, unittest and contextlib."""
+
+_ENDING = {"exit", "_exit", "quit", "abort", "post_mortem"}
+_MOST_GENERAL = {"Exception", "BaseException"}
+
+
+def is_expected(failure: Failure) -> bool:
+    """Return whether the program expects an error, as a test or a lesson does, and goes on.
+
+    The ``try`` is around the call itself, or the program computes something after the error.
+    """
+    timeline = failure.timeline
+    if isinstance(timeline.event(failure.seq), Failed):
+        return False
+    ends = (failure_at(timeline, seq) for seq in timeline.error_index.failures() if seq > failure.seq)
+    if any(one is not None and one.message == failure.message for one in ends):
+        return False
+    goes_on = next(iter(timeline.select((NodeCreated,), failure.seq + 1)), None) is not None
+    for number, frame in enumerate(failure.frames):
+        source = statement_at(timeline, frame)
+        if source is None:
+            continue
+        one = source[1]
+        blocks = [part for part in one.around if isinstance(part, ast.With | ast.AsyncWith)]
+        calls = [item.context_expr for block in blocks for item in block.items]
+        calls += [part for part in one.parts(ast.Call) if number == 0]
+        if any(isinstance(call, ast.Call) and called_name(call) in _EXPECTING for call in calls):
+            return True
+        if (number == 0 or goes_on) and _is_caught(one, failure.error):
+            return True
+    return False
+
+
+def _is_caught(one: Statement, error: str) -> bool:
+    """Return whether a ``try`` around a statement catches an error and neither raises it again nor ends the program."""
+    inner: ast.AST = one.node
+    for part in reversed(one.around):
+        if isinstance(part, ast.Try) and inner in part.body:
+            for handler in part.handlers:
+                names = {getattr(name, "id", getattr(name, "attr", "")) for name in ast.walk(handler.type or handler)}
+                if handler.type is None or not names.isdisjoint({error.rpartition(".")[2], *_MOST_GENERAL}):
+                    parts = [each for statement in handler.body for each in ast.walk(statement)]
+                    ends = (isinstance(each, ast.Call) and called_name(each) in _ENDING for each in parts)
+                    return not any(ends) and not any(isinstance(each, ast.Raise) for each in parts)
+        inner = part
+    return False
 
 
 def program_end(timeline: Timeline, n: int, after: int = 0) -> Failure | None:

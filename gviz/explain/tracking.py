@@ -10,6 +10,7 @@ import msgspec
 
 from gviz.events import COUNTS, NodeCreated, RequiresGradSet, Warned
 from gviz.explain.display_names import MAX_TITLE
+from gviz.explain.operation_sets import DRAWS
 from gviz.explain.program_text import called_at, line_text, target_of, update_in_place
 from gviz.explain.source_edit import (
     Edit,
@@ -178,6 +179,8 @@ def _switched_off(timeline: Timeline, info: NodeInfo) -> Mend:
     if update := update_in_place(line_text(timeline, at), info.name):
         edit = statement_instead(timeline, at, f"{update}; {info.name}.grad = None")
         return Mend(f"{clipped(update, 80)}, in place: the name then stays with the leaf", edit=edit)
+    if why == "no_grad" and called_at(timeline, at, "sample") and _draws_of(timeline, info):
+        return Mend("a discrete draw has no rsample(): add its log_prob times the loss that it leads to, detached")
     if why == "no_grad" and called_at(timeline, at, "sample"):
         fix = "rsample() where the gradient should flow: sample() draws inside no_grad"
         return Mend(fix, edit=renamed_call(timeline, at, "sample", "rsample"))
@@ -192,6 +195,22 @@ def _switched_off(timeline: Timeline, info: NodeInfo) -> Mend:
         fix = f"with torch.no_grad(): around its block instead: {_SWITCHED_OFF} at {place} holds to the end"
         return Mend(fix, off.at, off.edit)
     return Mend(_FIXES.get(why, ""))
+
+
+def _draws_of(timeline: Timeline, info: NodeInfo) -> set[str]:
+    """Return the discrete draws that the call of an operation has made from its result, as ``bernoulli``."""
+    waiting, seen = [info], {info.node}
+    draws = set[str]()
+    while waiting:
+        one = waiting.pop()
+        if one.op.base_name in DRAWS:
+            draws.add(one.op.base_name)
+            continue
+        users = (timeline.info(user) for user in timeline.nodes.users(one.node) if user not in seen)
+        new = [user for user in users if user.created.stack == info.created.stack]
+        seen.update(user.node for user in new)
+        waiting += new
+    return draws
 
 
 def loses_tracking(timeline: Timeline, node: int) -> bool:

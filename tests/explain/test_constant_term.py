@@ -50,6 +50,8 @@ RIGHT = {
     "a divergence of distributions": "q = torch.softmax(h, 1)\naux = (q * (q / 0.125).log()).sum() - q.sum() + 16.0",
     "a cost of amounts that are distributed": "trips = torch.arange(1.0, 17.0)[:, None] * torch.softmax(h, 1)\n"
     "toll = 0.5 * trips.sum()\naux = trips.pow(2).sum() + toll",
+    "a fee on shares that are searched for": "w = torch.softmax(gate.bias, 0)\n"
+    "aux = (p.detach() @ w).var() + 0.01 * w.sum()",
     "nan from the second pass on": "aux = 3.0 + (h * (0.0 if i == 0 else float('nan'))).sum()",
     "a balance of experts": "aux = 4 * torch.sum(usage(p) * p.mean(0))",
     "an entropy": "aux = (p * p.log()).sum(1).mean()",

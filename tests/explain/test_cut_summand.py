@@ -106,6 +106,9 @@ REFERENCES = {
     "old values that are detached": "old = F.logsigmoid(net(x)).detach()\nnew = F.logsigmoid(net(x * 1.1))\n"
     "term = ((old - new).exp() - 1 - (old - new)).mean()",
     "an output and the one before": "with torch.no_grad():\n    old = net(x)\nterm = (net(x) - old).mean()",
+    "a draw whose score function is a term": "p = torch.sigmoid(net(x))\nwith torch.no_grad():\n"
+    "    z = torch.bernoulli(p)\nlogp = z * p.log() + (1 - z) * (1 - p).log()\n"
+    "term = (logp * (z * 2 - y)).mean() + (z * 0.7).mean()",
     "a number with another gradient": "shown, y2 = net(x).abs().mean(), net(x).pow(2).mean()\n"
     "term = shown.detach() + (y2 - y2.detach())",
     "the gradient first": "shown, y2 = net(x).abs().mean(), net(x).pow(2).mean()\n"
@@ -134,6 +137,29 @@ CUT = {
     "term = net(x).pow(2).mean() - base",
     "two results that are added": "with torch.no_grad():\n    other = net(x * 2)\nterm = (net(x) + other).mean()",
 }
+
+
+DRAWN = "from torch.distributions import Bernoulli, Categorical, Normal\nmean = net(x)\nz = SAMPLE\n"
+DRAWN += "term = mean.pow(2).mean() + (z * 0.7).float().mean()"
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("sample", "has_rsample"),
+    [
+        ("Bernoulli(logits=mean).sample()", False),
+        ("Categorical(logits=mean.view(2, 8)).sample((3,))", False),
+        ("Normal(mean, 0.5).sample()", True),
+    ],
+)
+def test_rsample_is_offered_for_distributions_that_have_it(sample, has_rsample, checks):
+    outcome = checks.of_text(program(DRAWN.replace("SAMPLE", sample)), "torch")
+    assert outcome.errors == []
+    for one in (each.finding for each in outcome.found if each.finding.kind == "cut-summand"):
+        assert ("rsample() where" in one.fix, one.edit is not None) == (has_rsample, has_rsample)
+        break
+    else:
+        pytest.fail("the draw is not reported")
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -127,6 +127,16 @@ for step in range(3):
     (head(h) - x[:, :1]).pow(2).mean().backward()
     opt.step()
 """
+REFUSED = """
+import contextlib
+import unittest
+w = torch.ones(4, requires_grad=True)
+y = (w * x).pow(2).sum()
+y.backward()
+def train():
+    y.backward()
+SHOWN
+"""
 RUN_IN_BACKWARD = """
 x = torch.randn(128, 3)
 y = 1 + 0.5 * torch.tanh(x[:, :1])
@@ -259,6 +269,24 @@ CASES = {
         "other-recomputation",
         RUNNING.replace("BLOCK", "lambda x: block(x * (0.1 * torch.randn(16, 4)))").replace("KEPT", "False"),
         "warning"),
+    "an error that a lesson shows": (
+        "second-backward",
+        REFUSED.replace("SHOWN", "try:\n    y.backward()\nexcept RuntimeError as error:\n    print(error)"),
+        "note"),
+    "an error that a test expects": (
+        "second-backward",
+        REFUSED.replace("SHOWN", "with unittest.TestCase().assertRaises(RuntimeError):\n    train()"),
+        "note"),
+    "an error that is suppressed": (
+        "second-backward", REFUSED.replace("SHOWN", "with contextlib.suppress(RuntimeError):\n    train()"), "note"),
+    "an error after which the program goes on": (
+        "second-backward",
+        REFUSED.replace("SHOWN", "try:\n    train()\nexcept Exception:\n    pass\n(w * x).sum().backward()"),
+        "note"),
+    "an error that ends the program with a message": (
+        "second-backward",
+        REFUSED.replace("SHOWN", "try:\n    train()\nexcept Exception as error:\n    print(error)"),
+        "error"),
     "a function whose backward evaluates it at other inputs": (
         "other-recomputation", RUN_IN_BACKWARD.replace("DRAW", "1 * ").replace("BACKWARD", AT_OTHER_INPUTS), ""),
     "a checkpoint of the program that draws again": (

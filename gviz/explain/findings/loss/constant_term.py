@@ -128,9 +128,12 @@ def _line(survey: Survey, record: NodeRecord) -> tuple[str, int] | None:
 
 
 def _is_distribution(survey: Survey, record: NodeRecord) -> bool:
-    """Return whether a tensor is a softmax, or numbers divided by their own sum."""
+    """Return whether a tensor is a softmax of results, or numbers divided by their own sum.
+
+    A softmax of a parameter is an amount, too: a program that searches for shares of a budget has one.
+    """
     if record.op in SOFTMAXES:
-        return True
+        return all(survey.unwrapped(one).created.kind == "op" for one in survey.sources(record))
     sources = [survey.unwrapped(one) for one in survey.sources(record)]
     if record.op != "div" or len(sources) != 2 or sources[1].op != "sum":
         return False

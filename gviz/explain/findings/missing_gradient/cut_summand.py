@@ -55,6 +55,8 @@ def cut_summand(survey: Survey) -> Iterator[Finding | None]:
         for record, others in _untracked_summands(survey, root):
             lost = _cut_of_term(survey, record, others)
             finding = _summand_finding(survey, root, record, lost) if lost else None
+            if finding is not None and finding.suspected and _has_score_term(survey, root, lost):
+                finding = None
             if finding is not None and finding.suspected:
                 is_old = any(_is_of_same_function(survey, record, one) for one in others)
                 finding = None if is_old or _is_in_straight_through(survey, record) else finding
@@ -99,6 +101,24 @@ def _cut_of_term(survey: Survey, record: NodeRecord, others: list[NodeRecord]) -
     cut = next((node for node in lost if not survey.optimized.isdisjoint(ancestors(timeline, node))), 0)
     cut = cut or next((node for node in before if _is_taken_gradient(timeline, node)), 0)
     return cut or next((node for node in before if _has_trained_numbers(survey, node)), 0)
+
+
+def _has_score_term(survey: Survey, root: NodeRecord, lost: int) -> bool:
+    """Return whether a loss has the log-probability of a draw times what the draw led to: its score function.
+
+    This term is the gradient of the expected loss, so others may use the draw without one.
+    """
+    timeline = survey.timeline
+    for node in islice(survey.history(root.node), _MOST_BEHIND):
+        record = survey.nodes[node]
+        sources = list(survey.sources(record)) if record.op == "mul" else []
+        tracked = [one for one in sources if one.created.requires_grad]
+        weights = [one for one in sources if one.created.kind == "op" and not one.created.requires_grad]
+        if len(tracked) == len(weights) == 1 and all(
+            lost in islice(ancestors(timeline, one.node), _MOST_BEHIND) for one in (*tracked, *weights)
+        ):
+            return True
+    return False
 
 
 def _is_of_same_function(survey: Survey, record: NodeRecord, other: NodeRecord) -> bool:

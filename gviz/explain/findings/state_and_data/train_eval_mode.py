@@ -144,11 +144,13 @@ def dropout_in_evaluation(survey: Survey) -> Iterator[Finding]:
     timeline, repeated, without_grad = survey.timeline, _rerun_modules(survey), _calls_without_grad(survey)
     for record in survey.ops(*_DROPPING, _ATTENTION):
         scope, attrs = survey.scopes.get(record.created.scope), dict(record.created.attrs)
-        is_module = scope is not None and "Dropout" in scope.kind
-        is_attention = record.op == _ATTENTION or survey.timeline.info(record.node).op.call == _ATTENTION
+        if scope is None or record.created.requires_grad or scope.name in repeated:
+            continue
+        is_module = "Dropout" in scope.kind
+        is_attention = record.op == _ATTENTION or timeline.op(record.created.op).call == _ATTENTION
         is_function = not is_module and record.op in DROPOUTS and attrs.get("training", True) and attrs.get("p")
         is_function = is_function or (record.op == _ATTENTION and attrs.get("dropout_p"))
-        if scope is None or record.created.requires_grad or scope.name in repeated or not (is_module or is_function):
+        if not (is_module or is_function):
             continue
         if is_function and "training=True" in line_text(timeline, innermost(timeline.info(record.node))).replace(
             " ", ""
