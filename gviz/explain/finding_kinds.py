@@ -70,6 +70,7 @@ from gviz.explain.findings.missing_gradient import (
     backward_of_module,
     copied_model,
     cut_summand,
+    detached_weight,
     dropped_result,
     lost_writes,
     module_flag,
@@ -851,6 +852,12 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "cut-summand", "warning", "a part of a loss without a path to trained parameters", find=cut_summand.cut_summand
+    ),
+    Kind(
+        "detached-weight",
+        "warning",
+        "a weight that one line uses through .data or detach(), while another use of it brings a gradient",
+        find=detached_weight.detached_weights,
     ),
     Kind(
         "cut-selection",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
@@ -18,7 +17,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.grad_history import is_zero
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.parameter_updates import idle_parameters, nodes_with_numbers, steps_by
-from gviz.explain.program_text import line_text
+from gviz.explain.program_text import takes_all_parameters
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors
 from gviz.explain.why import why
@@ -260,9 +259,6 @@ _NEAR = 20
 """The events before an assignment to ``.data`` among which its value was computed."""
 
 
-_ALL_PARAMETERS = re.compile(r"\bparameters\(|named_parameters\(|state_dict\(|stack_module_state\(|\b_parameters\b")
-
-
 def _is_taken_as_data(survey: Survey, finding: Finding) -> bool:
     """Return whether a program takes all parameters of a model as data, and no optimizer has this one.
 
@@ -274,7 +270,7 @@ def _is_taken_as_data(survey: Survey, finding: Finding) -> bool:
     return all(
         cut is not None
         and cut.created.untracked in ("detach", "data")
-        and _ALL_PARAMETERS.search(line_text(survey.timeline, survey.at(cut)))
+        and takes_all_parameters(survey.timeline, survey.at(cut))
         for cut in cuts
     )
 

@@ -6,6 +6,7 @@ It is read as text and never run. `gviz.explain.source_edit` changes it.
 from __future__ import annotations
 
 import ast
+import re
 import tokenize
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,14 @@ def line_text(timeline: Timeline, at: Frame | None) -> str:
     text = timeline.source(at.path) if at is not None else None
     rows = source_lines(text) if text else []
     return rows[at.line - 1] if at is not None and 0 < at.line <= len(rows) else ""
+
+
+_ALL_PARAMETERS = re.compile(r"\bparameters\(|named_parameters\(|state_dict\(|stack_module_state\(|\b_parameters\b")
+
+
+def takes_all_parameters(timeline: Timeline, at: Frame | None) -> bool:
+    """Return whether a line takes all parameters of a model: ``{k: v.detach() for k, v in net.named_parameters()}``."""
+    return _ALL_PARAMETERS.search(line_text(timeline, at)) is not None
 
 
 def underlined(timeline: Timeline, at: Frame | None) -> list[str]:
