@@ -169,11 +169,11 @@ def _bootstrapped_targets(survey: Survey) -> Iterator[Finding]:
     for record in survey.ops("sub"):
         pair = list(survey.sources(record))[:2]
         tracked = [one for one in pair if one.created.requires_grad and one.created.kind == "op"]
-        users = (timeline.info(node) for node in timeline.nodes.users(record.node))
-        if len(tracked) < 2 or not any(user.op.base_name in ERRORS for user in users):
-            continue
         targets = [one for one in pair if _adds_data(survey, survey.unwrapped(one))]
-        if len(targets) != 1 or not _are_calls_of_one_model(survey, *pair):
+        if len(tracked) < 2 or len(targets) != 1:
+            continue
+        users = (survey.nodes[node] for node in timeline.nodes.users(record.node) if node in survey.nodes)
+        if not any(user.op in ERRORS for user in users) or not _are_calls_of_one_model(survey, *pair):
             continue
         target = survey.unwrapped(targets[0])
         prediction = survey.unwrapped(pair[1] if targets[0] is pair[0] else pair[0])

@@ -129,7 +129,8 @@ _POWERS = {"pow", "square", "abs"}
 
 def is_error(survey: Survey, record: NodeRecord, *, only: bool = False) -> bool:
     """Return whether a node is a loss, or a difference that an error is made from: with `only`, nothing else."""
-    users = [survey.timeline.info(node).op.base_name for node in survey.timeline.nodes.users(record.node)]
+    nodes = survey.timeline.nodes.users(record.node)
+    users = [survey.nodes[node].op for node in nodes if node in survey.nodes]
     if only:
         return record.op != "sub" or (bool(users) and all(op in ERRORS for op in users))
     return record.op != "sub" or any(op in _POWERS for op in users)
