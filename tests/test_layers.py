@@ -106,7 +106,8 @@ INSIDE = {
         call_arguments existing_graph in_place_writes attribute_writes cuda_graphs module_calls optimizers
         function_mode compilation autograd_passes attachment iteration_timer state_snapshot monitored_training""",
     "program": """
-        rank_trace_files target hidden_frames start.sitecustomize recording_request interpreter_exit torch_alias
+        rank_trace_files target traceback_without_gviz start.sitecustomize recording_request interpreter_exit
+        torch_alias
         rank_recording recording_process""",
     "cli": """
         lessons options streams signals shell_quoting text_size sarif json_form recording_options trace_path
@@ -134,7 +135,7 @@ INSIDE = {
         recording_survey program_errors tracking value_computation initial_writes saved_memory module_times module_costs
         iteration_summary outgoing_gradients pass_contributions findings.training_loop.budget_alarms
         findings.gradient_values.nan_arithmetic findings.gradient_values.nan_remedies
-        findings.gradient_values.intended_infinities findings.gradient_values.diverging_training
+        findings.gradient_values.intended_infinities findings.training_loop.diverging_training
         findings.gradient_values.nan_origin findings.custom_functions.custom_backward_returns findings.errors.checkpoint
         findings.errors.other_errors findings.errors.shape_and_dtype_mismatch
         findings.missing_gradient.update_of_loop_variable findings.missing_gradient.module_flag

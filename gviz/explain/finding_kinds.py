@@ -27,7 +27,6 @@ from gviz.explain.findings.errors import (
     shape_and_dtype_mismatch,
 )
 from gviz.explain.findings.gradient_values import (
-    diverging_training,
     flat_hinge,
     grad_sum_over_passes,
     hook_mistakes,
@@ -116,6 +115,7 @@ from gviz.explain.findings.state_and_data import (
 from gviz.explain.findings.training_loop import (
     budget_alarms,
     carried_average,
+    diverging_training,
     gradient_accumulation,
     gradient_clearing,
     gradient_clipping,

@@ -9,6 +9,6 @@ Where to start reading:
 How ``gviz record train.py`` works: the command line starts Python as it would without gviz (`recording_request.start`).
 `start/sitecustomize.py` is the first thing that Python imports there, and calls `recording_process.begin`. It checks
 the program's file (`target.py`), lets ``import torch`` mean the engine if needed (`torch_alias.py`), and starts a
-recording. The interpreter then runs the program, without any frame of gviz below it (`hidden_frames.py`).
+recording. The interpreter then runs the program, without any frame of gviz below it (`traceback_without_gviz.py`).
 `interpreter_exit.py` closes the trace.
 """

@@ -19,7 +19,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Any
 
-from gviz.program.hidden_frames import leave_out_listening
+from gviz.program.traceback_without_gviz import leave_out_listening
 from gviz.trace.recording.record import Recording
 
 _Exit = Callable[[type[BaseException] | None, BaseException | None, TracebackType | None], None]

@@ -90,7 +90,7 @@ def _record(request: dict[str, Any], rank: int) -> None:
 
     from gviz import frameworks
     from gviz.errors import GvizError
-    from gviz.program import hidden_frames, interpreter_exit
+    from gviz.program import interpreter_exit, traceback_without_gviz
     from gviz.program import recording_request as order
     from gviz.system import notice
     from gviz.trace.recording import record
@@ -107,7 +107,7 @@ def _record(request: dict[str, Any], rank: int) -> None:
     interpreter_exit.keep_the_last(recording)
     keeping = what.keeping
     frameworks.follow(recording, **keeping.of_pytorch)
-    hidden_frames.show_stacks()
+    traceback_without_gviz.show_stacks()
     _record_errors(recording)
 
 
@@ -128,7 +128,7 @@ def _record_errors(recording: Recording) -> None:
 
 
 def _recording_errors(show: Any, recording: Recording) -> Any:
-    from gviz.program.hidden_frames import leave_out_listening
+    from gviz.program.traceback_without_gviz import leave_out_listening
 
     @wraps(show)
     def shown(*arguments: Any, **options: Any) -> Any:

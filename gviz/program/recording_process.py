@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gviz import frameworks
 from gviz.errors import GvizError
-from gviz.program import hidden_frames, interpreter_exit, rank_recording, rank_trace_files, target, torch_alias
+from gviz.program import interpreter_exit, rank_recording, rank_trace_files, target, torch_alias, traceback_without_gviz
 from gviz.program import recording_request as order
 from gviz.system import notice, processes
 from gviz.trace.file.paths import refuse_other_file, remove_for_new
@@ -67,7 +67,7 @@ def _begin(request: dict[str, Any], program: str) -> None:
             rank_recording.expect_ranks(request)
     if what.graph_breaks:
         _note_graph_breaks(ending)
-    hidden_frames.show_stacks()
+    traceback_without_gviz.show_stacks()
 
 
 def _remove_rank_traces(trace: Path, *, force: bool) -> None:

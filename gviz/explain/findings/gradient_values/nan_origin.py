@@ -39,7 +39,6 @@ from gviz.events import (
 from gviz.explain.backward_passes import factor_of_loss, growing_losses, loss_scale, pass_started, row_text
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
-from gviz.explain.findings.gradient_values.diverging_training import STANDARDIZE, large_features, parameter_leap
 from gviz.explain.findings.gradient_values.intended_infinities import (
     goes_into_softmax,
     is_a_mask,
@@ -76,6 +75,7 @@ from gviz.explain.findings.gradient_values.nan_remedies import (
     written_fix,
 )
 from gviz.explain.findings.training_loop.budget_alarms import command_before
+from gviz.explain.findings.training_loop.diverging_training import STANDARDIZE, large_features, parameter_leap
 from gviz.explain.grad_history import CLEARED, GradWrite, write_at
 from gviz.explain.iteration_words import iteration_called
 from gviz.explain.node_question import Question
