@@ -131,12 +131,13 @@ INSIDE = {
     "explain": """
         program_text statements_without_effect source_edit finding node_question operation_sets formula grad_history
         parameter_updates backward_passes training source_frames display_names iteration_words hook_effects
-        recording_survey program_errors tracking value_computation initial_writes saved_memory module_times module_costs
-        iteration_summary outgoing_gradients pass_contributions findings.training_loop.budget_alarms
-        findings.gradient_values.nan_arithmetic findings.gradient_values.nan_remedies
-        findings.gradient_values.intended_infinities findings.gradient_values.diverging_training
-        findings.gradient_values.nan_origin findings.custom_functions.custom_backward_returns findings.errors.checkpoint
-        findings.errors.other_errors findings.errors.shape_and_dtype_mismatch
+        recording_survey program_errors tracking value_computation initial_writes optimizer_construction saved_memory
+        module_times module_costs iteration_summary outgoing_gradients pass_contributions
+        findings.training_loop.budget_alarms findings.gradient_values.nan_arithmetic
+        findings.gradient_values.nan_remedies findings.gradient_values.intended_infinities
+        findings.gradient_values.diverging_training findings.gradient_values.nan_origin
+        findings.gradient_values.large_steps findings.custom_functions.custom_backward_returns
+        findings.errors.checkpoint findings.errors.other_errors findings.errors.shape_and_dtype_mismatch
         findings.missing_gradient.update_of_loop_variable findings.missing_gradient.module_flag
         findings.missing_gradient.backward_of_module findings.model.positions_along_batch
         findings.training_loop.state_reset_each_step findings.model.constant_condition findings.model.recurrent_output

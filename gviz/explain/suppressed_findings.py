@@ -24,6 +24,7 @@ def without_consequences(timeline: Timeline, found: Sequence[Checked]) -> list[C
     causes = [one.finding for one in rest if one.finding.kind in _CONSEQUENCES]
     rest = [one for one in rest if not any(_follows(timeline, one.finding, cause) for cause in causes)]
     rest = _without_nan_of_masks(rest)
+    rest = _without_nan_of_large_steps(rest)
     named = {_line(one.finding) for one in rest if one.finding.kind in ("softmax-dim", "no-log-probabilities")}
     rest = [one for one in rest if one.finding.kind != "default-dim" or _line(one.finding) not in named]
     if any(one.finding.kind != "not-falling" for one in rest):  # the others are the reason, or may be
@@ -49,6 +50,26 @@ def _without_nan_of_masks(found: Sequence[Checked]) -> list[Checked]:
 
 
 _OF_NAN = frozenset(["nan-born", "nan-born-backward"])
+
+
+def _without_nan_of_large_steps(found: Sequence[Checked]) -> list[Checked]:
+    """Return the findings without what follows from steps that are too large.
+
+    Steps are too large for another reason if gradients add up, or if the loss has no least value: then it is the nan
+    that is reported.
+    """
+    steps = next((one for one in found if one.finding.kind == "large-steps"), None)
+    if steps is None:
+        return list(found)
+    if any(one.finding.kind in _REASONS_OF_LARGE_STEPS for one in found):
+        return [one for one in found if one is not steps]
+    return [one for one in found if one.finding.kind not in _OF_LARGE_STEPS]
+
+
+_REASONS_OF_LARGE_STEPS = frozenset(
+    ["not-cleared", "unbounded-loss", "counted-again", "squared-rate", "rising-rate", "repeated-step", "scaled-step"]
+)
+_OF_LARGE_STEPS = _OF_NAN | {"nan-seed", "exploding", "vanishing", "diverging", "dead-units", "masked", "saturated"}
 
 
 _ZEROS = frozenset(["masked", "cancelled"])
