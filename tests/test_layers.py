@@ -160,18 +160,18 @@ INSIDE = {
         findings.gradient_values.vanishing_exploding findings.training_loop.steps_below_precision
         findings.training_loop.unchanged_parameters findings.training_loop.moved_frozen_parameters
         findings.training_loop.weight_decay_of_masked_elements findings.model.shared_parameters
-        findings.gradient_values.weight_symmetry findings.gradient_values.padding_row
-        findings.state_and_data.data_parallel_replicas findings.state_and_data.aliased_state
-        findings.state_and_data.keys_not_loaded findings.state_and_data.running_statistics
-        findings.state_and_data.train_eval_mode findings.loss.inverted_loss_mask findings.model.inverted_attention_mask
-        findings.loss.contrastive_diagonal findings.loss.prediction_range findings.loss.unbounded_loss
-        findings.state_and_data.unread_variable findings.loss.log_scale findings.loss.reparameterization_noise
-        findings.training_loop.schedulers findings.model.missing_causal_mask findings.loss.early_mean
-        findings.loss.self_comparison findings.model.transmittance findings.gradient_values.flat_hinge
-        findings.loss.reference_model_penalty findings.loss.constant_policy_ratio findings.training_loop.carried_average
-        findings.loss.constant_term findings.loss.unbalanced_loss_terms findings.loss.batch_sum
-        findings.state_and_data.sample_order findings.training_loop.reversed_list
-        findings.missing_gradient.unlearned_buffer findings.loss.label_smoothing
+        findings.gradient_values.weight_symmetry findings.gradient_values.large_first_weights
+        findings.gradient_values.padding_row findings.state_and_data.data_parallel_replicas
+        findings.state_and_data.aliased_state findings.state_and_data.keys_not_loaded
+        findings.state_and_data.running_statistics findings.state_and_data.train_eval_mode
+        findings.loss.inverted_loss_mask findings.model.inverted_attention_mask findings.loss.contrastive_diagonal
+        findings.loss.prediction_range findings.loss.unbounded_loss findings.state_and_data.unread_variable
+        findings.loss.log_scale findings.loss.reparameterization_noise findings.training_loop.schedulers
+        findings.model.missing_causal_mask findings.loss.early_mean findings.loss.self_comparison
+        findings.model.transmittance findings.gradient_values.flat_hinge findings.loss.reference_model_penalty
+        findings.loss.constant_policy_ratio findings.training_loop.carried_average findings.loss.constant_term
+        findings.loss.unbalanced_loss_terms findings.loss.batch_sum findings.state_and_data.sample_order
+        findings.training_loop.reversed_list findings.missing_gradient.unlearned_buffer findings.loss.label_smoothing
         findings.training_loop.overwritten_setting findings.state_and_data.changed_data findings.loss.denoising_target
         findings.loss.fisher_information findings.custom_functions.custom_backward_rule
         findings.custom_functions.overwritten_incoming_gradient findings.custom_functions.saved_intermediates

@@ -31,6 +31,7 @@ from gviz.explain.findings.gradient_values import (
     grad_sum_over_passes,
     hook_mistakes,
     hook_writes,
+    large_first_weights,
     large_steps,
     nan_origin,
     opposed_pass_gradients,
@@ -976,6 +977,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "a loss that grows to a thousand times its start, and that still rises",
         find=diverging_training.diverging,
+    ),
+    Kind(
+        "large-start",
+        "warning",
+        "first weights so large that each layer multiplies the size of what goes into it",
+        find=large_first_weights.large_first_weights,
     ),
     Kind(
         "large-steps",

@@ -56,8 +56,10 @@ def _without_nan_of_large_steps(found: Sequence[Checked]) -> list[Checked]:
     """Return the findings without what follows from steps that are too large.
 
     Steps are too large for another reason if gradients add up, or if the loss has no least value: then it is the nan
-    that is reported.
+    that is reported. First weights that are too large are the reason of all of it.
     """
+    if any(one.finding.kind == "large-start" and one.level != "note" for one in found):
+        return [one for one in found if one.finding.kind not in _OF_LARGE_STEPS | {"large-steps"}]
     steps = next((one for one in found if one.finding.kind == "large-steps"), None)
     if steps is None:
         return list(found)

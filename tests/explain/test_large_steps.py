@@ -1,6 +1,8 @@
-"""Learning rates that are so large that numbers become inf, each with the line that sets it."""
+"""Learning rates and first weights that are so large that numbers become inf, each with the line that sets them."""
 
 import pytest
+
+from gviz.explain.finding import lines
 
 ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
 HEAD = """
@@ -99,3 +101,103 @@ OF_ANOTHER_REASON = {
 @pytest.mark.parametrize("name", OF_ANOTHER_REASON)
 def test_other_reasons_of_a_nan_are_no_learning_rate(name, engine, checks):
     assert "large-steps" not in findings(OF_ANOTHER_REASON[name], engine, checks)
+
+
+# First weights
+
+DEEP = """
+x, y = SIZE * torch.randn(64, 12), torch.randint(0, 3, (64,))
+net = nn.Sequential(
+    nn.Linear(12, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(),
+    nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 3),
+)
+for m in net.modules():
+    if isinstance(m, nn.Linear):
+        WRITE  #!
+        nn.init.zeros_(m.bias)
+opt = torch.optim.SGD(net.parameters(), lr=0.02)
+for step in range(6):
+    loss = F.cross_entropy(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+CONV = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convs = nn.ModuleList([nn.Conv2d(3 if i == 0 else 16, 16, 3, padding=1) for i in range(6)])
+        self.head = nn.Linear(16, 3)
+        self.apply(self.start)
+    def start(self, m):
+        if isinstance(m, (nn.Conv2d, nn.Linear)):
+            WRITE  #!
+    def forward(self, x):
+        for conv in self.convs:
+            x = torch.relu(conv(x))
+        return self.head(x.mean((2, 3)))
+net = Net()
+x, y = torch.randn(8, 3, 6, 6), torch.randint(0, 3, (8,))
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(4):
+    loss = F.cross_entropy(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+MATRICES = """
+x, y = torch.randn(64, 12), torch.randint(0, 3, (64,))
+w1, w2, w3 = [torch.randn(a, b, requires_grad=True) for a, b in ((12, 64), (64, 64), (64, 3))]  #!
+opt = torch.optim.SGD([w1, w2, w3], lr=0.1)
+for step in range(4):
+    loss = F.cross_entropy(torch.relu(torch.relu(x @ w1) @ w2) @ w3, y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+TOO_LARGE = {
+    "normal_ of data": DEEP.replace("WRITE", "m.weight.data.normal_(0.0, 1.0)"),
+    "init.normal_": DEEP.replace("WRITE", "nn.init.normal_(m.weight)"),
+    "a factor": DEEP.replace("WRITE", "m.weight.data.mul_(10)"),
+    "drawn anew": DEEP.replace("WRITE", "m.weight.data = torch.randn_like(m.weight)"),
+    "convolutions": CONV.replace("WRITE", "nn.init.uniform_(m.weight, -1, 1)"),
+    "matrices": MATRICES,
+}
+
+
+def line_of(text):
+    (line,) = [nr for nr, row in enumerate(text.splitlines(), 1) if row.endswith("#!")]
+    return line
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_first_weights_that_are_too_large_are_named_where_they_are_drawn(name, engine, checks):
+    text = HEAD + TOO_LARGE[name].replace("SIZE", "1")
+    found = findings(text, engine, checks)
+    one = found["large-start"].finding
+    assert one.at.line == line_of(text)
+    said = "\n".join(row for _, row, _ in lines(one))
+    assert ("fan_in 144: " if name == "convolutions" else " with fan_in ") in said
+    assert "the first loss is" in said
+    assert "log(3) is 1.1" in said
+    assert not {"nan-born", "nan-born-backward", "exploding", "large-steps", "diverging"} & found.keys()
+
+
+ORDINARY = {
+    "kaiming": DEEP.replace("WRITE", "nn.init.kaiming_normal_(m.weight)").replace("SIZE", "1"),
+    "xavier": DEEP.replace("WRITE", "nn.init.xavier_uniform_(m.weight)").replace("SIZE", "1"),
+    "small": DEEP.replace("WRITE", "nn.init.normal_(m.weight, std=0.02)").replace("SIZE", "1"),
+    "large inputs": DEEP.replace("WRITE", "nn.init.kaiming_normal_(m.weight)").replace("SIZE", "5000"),
+    "convolutions": CONV.replace("WRITE", "nn.init.kaiming_normal_(m.weight)"),
+    "scaled results": MATRICES.replace("x @ w1)", "x @ w1 / 12**0.5)")
+    .replace("@ w2)", "@ w2 / 8)")
+    .replace("@ w3,", "@ w3 / 8,"),
+    "large targets": program("opt = torch.optim.SGD(net.parameters(), lr=0.0001)\ny = 1e4 * y", 5),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ORDINARY)
+def test_ordinary_first_weights_are_no_finding(name, engine, checks):
+    assert "large-start" not in findings(HEAD + ORDINARY[name], engine, checks)
