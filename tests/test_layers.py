@@ -135,7 +135,7 @@ INSIDE = {
         recording_survey program_errors tracking value_computation initial_writes saved_memory module_times module_costs
         iteration_summary outgoing_gradients pass_contributions findings.training_loop.budget_alarms
         findings.gradient_values.nan_arithmetic findings.gradient_values.nan_remedies
-        findings.gradient_values.intended_infinities findings.training_loop.diverging_training
+        findings.gradient_values.intended_infinities optimizer_construction findings.training_loop.diverging_training
         findings.gradient_values.nan_origin findings.custom_functions.custom_backward_returns findings.errors.checkpoint
         findings.errors.other_errors findings.errors.shape_and_dtype_mismatch
         findings.missing_gradient.update_of_loop_variable findings.missing_gradient.module_flag
@@ -182,7 +182,8 @@ INSIDE = {
         findings.model.normalization_of_one_element findings.model.softmax_dimension findings.model.mask_after_softmax
         findings.model.duplicate_index findings.loss.losses_of_log_probabilities
         findings.state_and_data.writes_through_data findings.training_loop.rising_rate
-        findings.missing_gradient.untrained_rows findings.missing_gradient.detached_weight finding_kinds why failed_call
+        findings.missing_gradient.untrained_rows findings.missing_gradient.detached_weight
+        findings.gradient_values.large_steps findings.gradient_values.large_first_weights finding_kinds why failed_call
         leaf_findings checked_finding suppressed_findings check typed_question node_facts event_description
         gradcheck_report whatif""",
     "engine": """

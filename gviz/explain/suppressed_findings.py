@@ -31,6 +31,7 @@ def without_consequences(timeline: Timeline, found: Sequence[Checked]) -> list[C
     rest = _without_nan_of_masks(rest)
     rates = [one.finding for one in rest if one.finding.kind == "rising-rate" and one.level != "note"]
     rest = [one for one in rest if not any(_is_of_rate(one.finding, rate) for rate in rates)]
+    rest = _without_nan_of_large_steps(rest)
     named = {_line(one.finding) for one in rest if one.finding.kind in ("softmax-dim", "no-log-probabilities")}
     rest = [one for one in rest if one.finding.kind != "default-dim" or _line(one.finding) not in named]
     if any(one.finding.kind != "not-falling" for one in rest):  # the others are the reason, or may be
@@ -61,10 +62,32 @@ _OF_NAN = frozenset(["nan-born", "nan-born-backward"])
 def _is_of_rate(finding: Finding, rate: Finding) -> bool:
     """Return whether a finding only shows that steps are too large, after a rising rate has passed what works."""
     worked = next((each.event for each in rate.numbers if each.name == RATE_THAT_WORKED), rate.event)
-    return finding.kind in _OF_LARGE_STEPS and finding.event > worked
+    return finding.kind in _OF_RISING_RATE and finding.event > worked
 
 
-_OF_LARGE_STEPS = _OF_NAN | {"nan-seed", "exploding", "vanishing", "diverging", "dead-units"}
+_OF_RISING_RATE = _OF_NAN | {"nan-seed", "exploding", "vanishing", "diverging", "dead-units"}
+
+
+def _without_nan_of_large_steps(found: Sequence[Checked]) -> list[Checked]:
+    """Return the findings without what follows from steps that are too large.
+
+    Steps are too large for another reason if gradients add up, or if the loss has no least value: then it is the nan
+    that is reported. First weights that are too large are the reason of all of it.
+    """
+    if any(one.finding.kind == "large-start" and one.level != "note" for one in found):
+        return [one for one in found if one.finding.kind not in _OF_LARGE_STEPS | {"large-steps"}]
+    steps = next((one for one in found if one.finding.kind == "large-steps"), None)
+    if steps is None:
+        return list(found)
+    if any(one.finding.kind in _REASONS_OF_LARGE_STEPS for one in found):
+        return [one for one in found if one is not steps]
+    return [one for one in found if one.finding.kind not in _OF_LARGE_STEPS]
+
+
+_REASONS_OF_LARGE_STEPS = frozenset(
+    ["not-cleared", "unbounded-loss", "counted-again", "squared-rate", "rising-rate", "repeated-step", "scaled-step"]
+)
+_OF_LARGE_STEPS = _OF_NAN | {"nan-seed", "exploding", "vanishing", "diverging", "dead-units", "masked", "saturated"}
 
 
 _ZEROS = frozenset(["masked", "cancelled"])

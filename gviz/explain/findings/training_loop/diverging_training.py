@@ -28,6 +28,7 @@ from gviz.events.optimizer_options import options_in
 from gviz.explain.backward_passes import loss_at, row_text
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
+from gviz.explain.optimizer_construction import rate_line
 from gviz.explain.parameter_updates import step_of
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost
@@ -75,7 +76,11 @@ def diverging(survey: Survey) -> Iterator[Finding | None]:
         known = survey.optimized & survey.nodes.keys()
         pairs = [(survey.nodes[node].value, timeline.memory_value(node, 0, survey.end)) for node in known]
         rate = _rate_of_optimizer(timeline)
-        yield replace(_finding(survey, losses[-1][0], values, rate), suspected=not _grow(pairs))
+        finding = replace(_finding(survey, losses[-1][0], values, rate), suspected=not _grow(pairs))
+        step = next((event for _, event in timeline.select((OptimizerStarted,))), None)
+        if step is not None and not finding.suspected and finding.parts[0].kind != "scale":
+            finding = replace(finding, at=rate_line(timeline, step) or finding.at)
+        yield finding
     elif not steps and (updates := _updates_by_hand(survey)) and not _are_on_purpose(updates):
         pairs = [*zip(updates[0].before, updates[-1].after, strict=False)]
         finding = _finding(survey, losses[-1][0], values, _rate_of_updates(updates), "the update")

@@ -1,0 +1,192 @@
+"""A learning rate so large that the first steps make parameters larger and larger, until a number is inf or nan.
+
+Idea. The operation in which the first inf appears is correct, and so are its inputs' gradients: the parameters are too
+large. If they have grown many times from the first steps on, while the rate did not change, it is the rate. The line to
+change is the one that makes the optimizer.
+
+Example. ``SGD(net.parameters(), lr=1.5, momentum=0.9)``: the rms of a weight goes from 0.18 to 1e31 in 6 steps.
+
+Limits. A training that worked for a while has another reason: a sample that is an outlier, or a rate that rises. So has
+one whose first gradient is already huge, as of large features or of a sum over all elements. First weights that are too
+large are a kind of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from math import isfinite
+
+from gviz.events import OptimizerStarted, OptimizerStepped
+from gviz.events.optimizer_options import options_in
+from gviz.explain.backward_passes import growing_losses, root_value, row_text
+from gviz.explain.display_names import label
+from gviz.explain.finding import Finding, Number
+from gviz.explain.findings.gradient_values.nan_origin import first_bad_number
+from gviz.explain.findings.gradient_values.nan_remedies import LEAPT
+from gviz.explain.optimizer_construction import rate_line
+from gviz.explain.recording_survey import Survey
+from gviz.explain.source_frames import own_frame
+from gviz.values.number_text import number
+from gviz.values.plain_text import shown
+from gviz.values.value import Value
+
+_GROWN = 100.0
+"""How many times its size a parameter has at the end if its steps are too large."""
+
+_LEAST = 0.1
+"""A parameter that began with less counts as if it had this size: zeros have to grow."""
+
+_TIMES = 1e3
+"""How many times its first values a finite loss has at the end if the steps are too large."""
+
+_EARLY, _DOUBLED = 10, 2.0
+"""A rate that is too large makes a parameter this many times as large in the first of its steps."""
+
+_ORDINARY = 100.0
+"""A first gradient above this many times its parameter is itself too large."""
+
+_MANY = 5
+"""After so many steps that each made it worse, the size of the first gradient is no reason."""
+
+
+@dataclass(slots=True)
+class _Steps:
+    """The steps of one optimizer: the events that began and ended them, and its highest learning rate
+    in each of them.
+    """
+
+    first: OptimizerStarted
+    begun: list[int] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+    parameters: set[int] = field(default_factory=set)
+    is_maximizing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Growth:
+    """How a parameter grew by a number of steps of an optimizer: its rms before the first and after the last."""
+
+    leaf: int
+    steps: _Steps
+    before: float
+    after: float
+    count: int
+
+
+def large_steps(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the optimizer whose first steps have made its parameters so large that a number became inf or nan.
+
+    All units may die before that. Then the loss is finite, but many times as large as at first.
+    """
+    timeline = survey.timeline
+    fallen = None if timeline.error_index.first_bad() else _fallen_back(survey)
+    if not timeline.error_index.first_bad() and fallen is None:
+        return
+    steps = yield from _steps(survey)
+    if not steps:
+        return
+    origin = next(iter(first_bad_number(survey)), None)
+    yield None
+    if origin is None or origin.suspected:
+        origin, fallen = None, fallen or _fallen_back(survey)
+    elif origin.kind not in ("nan-born", "nan-born-backward"):
+        return
+    elif any(part.kind in ("scale", "older") for part in origin.parts):
+        return  # of large features, or of a time that is not recorded
+    if origin is None and fallen is None:
+        return
+    end = origin.event if origin is not None else survey.end
+    growths = [one for each in steps if (one := _growth(survey, each, end)) is not None]
+    largest = max(growths, key=lambda one: one.after, default=None)
+    if largest is not None and _is_of_rate(survey, largest):
+        yield _finding(survey, largest, origin, fallen)
+
+
+def _fallen_back(survey: Survey) -> tuple[float, float] | None:
+    """Return the first and the last loss, if the last is many times as large, and no more the largest of all."""
+    losses = [root_value(survey.timeline, seq) for seq, _ in survey.passes]
+    known = [abs(value) for value in losses if value is not None and isfinite(value)]
+    if len(known) < len(losses) or len(known) < _MANY or not _TIMES * max(known[:2]) < known[-1] < max(known):
+        return None
+    return known[0], known[-1]
+
+
+def _steps(survey: Survey) -> Generator[None, None, list[_Steps]]:
+    """Return the steps by optimizer: those of one call with the same first parameter are one."""
+    known: dict[tuple[str, int, int], _Steps] = {}
+    started: tuple[int, OptimizerStarted] | None = None
+    for seq, event in survey.timeline.select((OptimizerStarted, OptimizerStepped)):
+        yield None
+        if isinstance(event, OptimizerStarted):
+            started = seq, event
+        elif isinstance(event, OptimizerStepped) and event.parameters and started is not None:
+            begun, start = started
+            if start.stack != event.stack or not start.options:
+                continue
+            one = known.setdefault((start.kind, start.stack, min(event.parameters)), _Steps(start))
+            groups = [options_in(start.options, at) for at in range(len(start.options))]
+            rates = [float(rate) for group in groups if isinstance(rate := group.get("lr"), float | int)]
+            one.rates.append(max(rates, default=0.0))
+            one.is_maximizing |= any(bool(group.get("maximize")) for group in groups)
+            one.begun.append(begun)
+            one.ended.append(seq)
+            one.parameters.update(event.parameters)
+    return list(known.values())
+
+
+def _growth(survey: Survey, steps: _Steps, n: int) -> _Growth | None:
+    """Return the parameter of an optimizer that its steps before event `n` have made the largest."""
+    timeline, growths = survey.timeline, list[_Growth]()
+    if not steps.ended or steps.ended[0] > n:
+        return None
+    for leaf in steps.parameters & survey.nodes.keys():
+        before = _rms(timeline.memory_value(leaf, 0, steps.begun[0]))
+        ends = [seq for seq in steps.ended if seq < n][-2:]
+        sizes = [size for seq in ends if (size := _rms(timeline.memory_value(leaf, 0, seq))) is not None]
+        if before is not None and sizes and max(sizes) > _GROWN * max(before, _LEAST):
+            growths.append(_Growth(leaf, steps, before, max(sizes), sum(seq < n for seq in steps.ended)))
+    return max(growths, key=lambda one: one.after, default=None)
+
+
+def _is_of_rate(survey: Survey, growth: _Growth) -> bool:
+    """Return whether the rate is the reason of a growth: it began at once, with a gradient of ordinary size."""
+    timeline, steps, leaf = survey.timeline, growth.steps, growth.leaf
+    if steps.is_maximizing or max(steps.rates) > 2 * steps.rates[0]:
+        return False
+    size = max(growth.before, _LEAST)
+    early = [_rms(timeline.memory_value(leaf, 0, seq)) for seq in steps.ended[:_EARLY]]
+    if not any(one is None or one > _DOUBLED * size for one in early):
+        return False
+    first = [event for seq, event in survey.accumulated if event.node == leaf and seq < steps.begun[0]]
+    gradient = _rms(first[-1].part) if first else None
+    return growth.count >= _MANY or (gradient is not None and gradient <= _ORDINARY * size)
+
+
+def _finding(survey: Survey, growth: _Growth, origin: Finding | None, losses: tuple[float, float] | None) -> Finding:
+    timeline, steps, leaf, end = survey.timeline, growth.steps, growth.leaf, survey.end
+    count, rate, rows = growth.count, number(steps.rates[0], 3), list[Finding]()
+    text = f"training diverges: the steps of {shown(steps.first.kind)} at lr {rate} are too large"
+    grew = f"rms of {label(timeline, leaf)} {number(growth.before, 2)} -> {number(growth.after, 2)}"
+    after = f"; the loss {number(losses[0], 3)} -> {number(losses[1], 3)}" if losses is not None else ""
+    if origin is not None:
+        end, bad = origin.event, "inf" if "inf " in f"{origin.text} " else "nan"
+        after = f"; first {bad} at {origin.where}" if origin.where else ""
+        if values := growing_losses(timeline, end):
+            rows = [Finding("grew", f"the loss grew from pass to pass: {row_text(values)}", end)]
+        rows += [part for part in origin.parts if part.kind == "leapt"]
+        rows.append(Finding("computed", origin.text, end, origin.node, origin.parts[:1], at=origin.at))
+    where = origin.at if origin is not None else None
+    size = f"lr {rate}: {grew} in {count:,} step{'s' * (count != 1)}{after}"
+    parts = (Finding("size", size, end, leaf, at=where), *rows)
+    fix = f"{LEAPT}: a tenth of {rate} first"
+    at = rate_line(timeline, steps.first) or own_frame(timeline.stack(steps.first.stack))
+    numbers = (Number("before", growth.before, steps.begun[0]), Number("after", growth.after, end))
+    return Finding("large-steps", text, end, leaf, parts, fix, at, numbers)
+
+
+def _rms(value: Value | None) -> float | None:
+    """Return the size of the numbers of a tensor; None if it is unknown or not finite."""
+    stats = value.statistics() if value is not None else None
+    return stats.rms if stats is not None and isfinite(stats.rms) and not stats.nan and not stats.inf else None

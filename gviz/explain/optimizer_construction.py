@@ -1,0 +1,79 @@
+"""The line of a program that makes an optimizer, with the expression of its learning rate."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gviz.events import OptimizerStarted
+from gviz.explain.program_text import (
+    ProgramText,
+    Statement,
+    arguments,
+    assigned_parts,
+    called_name,
+    function_of,
+    parsed_program,
+    receiver,
+)
+from gviz.explain.source_frames import is_of_library, own_frames
+from gviz.source.call_stack import Frame
+from gviz.trace.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A call that makes an optimizer, and the names that its statement assigns."""
+
+    text: ProgramText
+    statement: Statement
+    call: ast.Call
+    targets: frozenset[str]
+
+
+def rate_line(timeline: Timeline, step: OptimizerStarted) -> Frame | None:
+    """Return the learning rate in the line that makes the optimizer of a step: ``lr=0.1``; None if it is unknown.
+
+    Without a learning rate in the call, it is the whole call. Of several optimizers of a class it is the one with the
+    name of the step, or else none.
+    """
+    made = list(_made(timeline, step.kind))
+    if len(made) > 1:
+        names = set(_names(timeline, own_frames(timeline.stack(step.stack))))
+        made = [one for one in made if one.targets & names]
+    if len(made) != 1:
+        return None
+    one, function = made[0], getattr(function_of(made[0].statement), "name", "<module>")
+    part = _rate(one.call) or one.call
+    end = part.end_lineno or part.lineno
+    return Frame(one.text.path, function, part.lineno, end, part.col_offset, part.end_col_offset or -1)
+
+
+def _made(timeline: Timeline, kind: str) -> Iterator[_Made]:
+    for path in timeline.sources:
+        text = parsed_program(path, timeline.source(path) or "") if not is_of_library(path) else None
+        for one in text.statements if text is not None else ():
+            for call in one.parts(ast.Call):
+                if called_name(call) == kind and text is not None:
+                    targets = frozenset(ast.unparse(target).split(".")[-1] for target in assigned_parts(one.node))
+                    yield _Made(text, one, call, targets)
+
+
+def _names(timeline: Timeline, frames: Sequence[Frame]) -> Iterator[str]:
+    """Yield what the line of a step may call its optimizer: ``opt.step()``, ``scaler.step(self.opt)``."""
+    for frame in frames[:2]:
+        for name in (receiver(timeline, frame, "step"), *arguments(timeline, frame, "step")):
+            if name:
+                yield name.split(".")[-1]
+
+
+def _rate(call: ast.Call) -> ast.expr | ast.keyword | None:
+    """Return the learning rate among the arguments of an optimizer; that of a group if there is only one."""
+    named = [key for key in call.keywords if key.arg in ("lr", "learning_rate")]
+    if named or len(call.args) > 1:
+        return named[0] if named else call.args[1]
+    groups = [part for part in ast.walk(call) if isinstance(part, ast.Dict)]
+    pairs = (pair for group in groups for pair in zip(group.keys, group.values, strict=True))
+    rates = [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == "lr"]
+    return rates[0] if len(rates) == 1 else None
