@@ -34,6 +34,12 @@ from gviz.values.value import Value
 _GROWN = 100.0
 """How many times its size a parameter has at the end if its steps are too large."""
 
+_GROWN_ALONE = 1e6
+"""The same if no number became inf or nan: a target that grows makes parameters grow, too."""
+
+_MOST_STEPS = 200
+"""A training that takes more steps to diverge does so for another reason, such as a target that grows with it."""
+
 _LEAST = 0.1
 """A parameter that began with less counts as if it had this size: zeros have to grow."""
 
@@ -100,7 +106,10 @@ def large_steps(survey: Survey) -> Iterator[Finding | None]:
     end = origin.event if origin is not None else survey.end
     growths = [one for each in steps if (one := _growth(survey, each, end)) is not None]
     largest = max(growths, key=lambda one: one.after, default=None)
-    if largest is not None and _is_of_rate(survey, largest):
+    if largest is None or largest.count > _MOST_STEPS:
+        return
+    is_enough = origin is not None or largest.after > _GROWN_ALONE * max(largest.before, _LEAST)
+    if is_enough and _is_of_rate(survey, largest):
         yield _finding(survey, largest, origin, fallen)
 
 
