@@ -13,7 +13,16 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from gviz.errors import did_you_mean
-from gviz.events import GradAccumulated, GradCaptured, RequiresGradSet, ScopeEntered, ScopeLeft, StepStarted
+from gviz.events import (
+    BackwardFinished,
+    GradAccumulated,
+    GradCaptured,
+    RequiresGradSet,
+    ScopeEntered,
+    ScopeLeft,
+    StepStarted,
+)
+from gviz.explain.backward_passes import pass_started
 from gviz.explain.display_names import MOST_TITLE, label, label_at, output_label, titled
 from gviz.explain.finding import Finding
 from gviz.explain.findings.custom_functions import custom_backward_returns
@@ -75,7 +84,9 @@ def explain_untracked_loss(failure: Failure) -> Finding | None:
     timeline = failure.timeline
     root = _root(failure)
     name = label(timeline, root) if root else "a tensor"
-    text = titled("backward was called on {}, which has no autograd history", name)
+    called = "backward" if called_at(timeline, failure.at, "backward") else "autograd.grad"
+    called = called if called_at(timeline, failure.at, "grad") else "backward"
+    text = titled(f"{called} was called on {{}}, which has no autograd history", name)
     lost = _lost_at(timeline, root) if root else 0
     copied = _new_data(timeline, root) if root else None
     if lost and copied is not None and copied.is_read and timeline.info(lost).created.untracked == "dtype":
@@ -178,7 +189,18 @@ def _tracking_fix(timeline: Timeline, lost: int) -> Mend:
 
 
 def _root(failure: Failure) -> int:
-    """Return the tensor whose backward was called: the newest one named on the failing line, else the newest of all."""
+    """Return the tensor whose backward was called.
+
+    It is the first untracked root of the pass that the error ended. If the recording has no such pass, it is the newest
+    tensor named on the failing line, or else the newest of all.
+    """
+    timeline = failure.timeline
+    ends = (timeline.event(seq) for seq in (failure.seq, failure.seq - 1) if seq > 0)
+    end = next((event for event in ends if isinstance(event, BackwardFinished) and event.error), None)
+    started = pass_started(timeline, end.pass_nr) if end is not None else None
+    for node, _ in started.roots if started is not None else ():
+        if node in timeline.nodes and not timeline.info(node).created.requires_grad:
+            return node
     names, last = failure.names_on_its_line(), next(failure.earlier_nodes(), None)
     named = (info.node for info in failure.earlier_nodes() if info.name in names)
     return next(named, last.node if last is not None else 0)
