@@ -135,7 +135,7 @@ class _NewData:
     is_read: bool = False
 
 
-_MAKING = re.compile(r"\b(?:(?:as_)?tensor|from_numpy|(?:Float|Double|Half)?Tensor)\(\s*[A-Za-z_[]")
+_MAKING = re.compile(r"\b(?:(?:as_)?tensor|from_numpy|(?:Float|Double|Half)?Tensor)\((?=[^),]*(?<![\d.])[A-Za-z_[])")
 
 
 def _new_data(timeline: Timeline, root: int) -> _NewData | None:
@@ -159,10 +159,14 @@ def _new_data(timeline: Timeline, root: int) -> _NewData | None:
             if is_gradient:
                 edit = with_keyword(timeline, at, "grad", "create_graph", "True")
                 found.append(_NewData(Finding("copied", text, info.born, node, at=at, edit=edit), CREATE_GRAPH, True))
-            elif (read := numbers_read(timeline, at)) is not None:
+            elif (read := _numbers_taken(timeline, info, at)) is not None:
                 name, there = read
                 text = f"{text}; {name} has been a number since {file_line(there.path, there.line)}"
-                found.append(_NewData(Finding("copied", text, info.born, node, at=there), _SUM, True))
+                is_array = called_at(timeline, there, "numpy")
+                if is_array:
+                    text = f"{text.rpartition(';')[0]}; {name} is from an array of {file_line(there.path, there.line)}"
+                fix = _TENSORS if is_array else _SUM
+                found.append(_NewData(Finding("copied", text, info.born, node, at=there), fix, True))
             else:
                 edit = without_arrays(timeline, at) or stacked(timeline, at)
                 part = Finding("copied", text, info.born, node, at=at, edit=edit)
@@ -170,6 +174,35 @@ def _new_data(timeline: Timeline, root: int) -> _NewData | None:
     return next((one for one in found if one.is_read), next(iter(found), None))
 
 
+def _numbers_taken(timeline: Timeline, made: NodeInfo, at: Frame | None) -> tuple[str, Frame] | None:
+    """Return the variable from which a line made a tensor, and the line that took its numbers; None without one.
+
+    Of several lines, it is one at which a tracked tensor lost its history. If the text shows none, as where another
+    function computes the numbers, it is the last such line that the same iteration ran before.
+    """
+    read = [*numbers_read(timeline, at)]
+    if called_at(timeline, at, "item", "tolist", "numpy", "float") and not read:
+        return None  # the line itself takes them
+    lost = dict[tuple[str, int], NodeInfo]()
+    place = timeline.nodes.place_of(made.node)
+    for node in reversed(timeline.nodes[max(place - _NEAR_NUMBERS, 0) : place]):
+        info, line = timeline.info(node), innermost(timeline.info(node))
+        is_taken = info.created.untracked in ("detach", "data") and called_at(timeline, line, *_TAKING)
+        if info.iteration == made.iteration and line is not None and is_taken and loses_tracking(timeline, node):
+            lost.setdefault((line.path, line.line), info)
+    of_history = [(name, line) for name, line in read if (line.path, line.line) in lost]
+    if of_history or read:
+        return (of_history or read)[0]
+    first = next(iter(lost.values()), None)
+    line = innermost(first) if first is not None else None
+    return (shown(first.name) or "it", line) if first is not None and line is not None else None
+
+
+_TAKING = ("numpy", "tolist", "item")
+_NEAR_NUMBERS = 200
+"""The nodes before a tensor of numbers among which the line that took the numbers is searched."""
+
+_TENSORS = "compute the loss with tensors throughout, by torch functions: an array has no history"
 _SUM = "add up the tensors themselves, without .item(), float() or numpy, so that the sum has their history"
 
 
