@@ -73,6 +73,7 @@ from gviz.explain.findings.missing_gradient import (
     cut_summand,
     detached_weight,
     dropped_result,
+    frozen_zero_weights,
     lost_writes,
     module_flag,
     no_gradient,
@@ -924,6 +925,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "a frozen parameter that momentum or weight decay moves, because its gradient is zeros and not None",
         find=moved_frozen_parameters.frozen_moved,
+    ),
+    Kind(
+        "frozen-zero",
+        "warning",
+        "weights that are frozen while all of them are zero, as adapters that were added before the freezing",
+        find=frozen_zero_weights.frozen_zero_weights,
     ),
     Kind(
         "pruned-moved",

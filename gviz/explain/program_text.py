@@ -427,29 +427,34 @@ def _reads_numbers(part: ast.AST) -> bool:
     return False
 
 
-def numbers_read(timeline: Timeline, at: Frame | None) -> tuple[str, Frame] | None:
-    """Return a variable from which a line makes a tensor, and the earlier line that made it from numbers of tensors.
+def numbers_read(timeline: Timeline, at: Frame | None) -> Iterator[tuple[str, Frame]]:
+    """Yield variables from which a line makes a tensor, and the earlier lines that made them from numbers of tensors.
 
-    A line that adds such numbers to a list, ``losses.append(loss.item())``, counts, too.
+    The latest come first. A line that adds such numbers to a list, ``losses.append(loss.item())``, counts, too.
+    Variables in between are followed in the function of the line: ``p = x.numpy(); d = p.sum() / n; torch.tensor(d)``.
     """
     text = program_text(timeline, at)
     one = text.at(at.line) if text is not None and at is not None else None
     if text is None or one is None or at is None:
-        return None
-    read = names_read(one.node)
+        return
+    direct, read = names_read(one.node), names_read(one.node)
     for other in reversed([other for other in text.statements if other.first < at.line]):
         value = getattr(other.node, "value", None)
         if not isinstance(value, ast.expr):
             continue
         is_read = any(map(_reads_numbers, ast.walk(value)))
+        is_here = function_of(other) is function_of(one)
         targets = [*assigned_parts(other.node)]
         match other.node:
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name() as owner, attr="append" | "extend"))):
                 targets = [owner]
         for target in targets:
-            if is_read and isinstance(target, ast.Name) and target.id in read:
-                return target.id, frame_of(at, other.first, text)
-    return None
+            if not isinstance(target, ast.Name) or target.id not in (read if is_here else direct):
+                continue
+            if is_read:
+                yield target.id, frame_of(at, other.first, text)
+            elif is_here:
+                read |= names_read(value)
 
 
 def keyword_or_argument(timeline: Timeline, at: Frame | None, function: str, number: int, name: str) -> set[str]:

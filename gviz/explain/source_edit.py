@@ -872,12 +872,16 @@ _SIGNS: dict[type[ast.operator], str] = {
 
 
 def leaf_last(timeline: Timeline, at: Frame | None) -> Edit | None:
-    """Replace ``w = torch.randn(4, requires_grad=True) * 0.1`` with ``w = (torch.randn(4) * 0.1).requires_grad_()``."""
+    """Replace ``w = torch.randn(4, requires_grad=True) * 0.1`` with ``w = (torch.randn(4) * 0.1).requires_grad_()``.
+
+    In a list or a dict, it is the element at the frame.
+    """
     source = statement_at(timeline, at)
     value = getattr(source[1].node, "value", None) if source is not None else None
     if source is None or not isinstance(source[1].node, ast.Assign | ast.AnnAssign) or not isinstance(value, ast.expr):
         return None
     text = source[0]
+    value = _element_at(value, at)
     calls = [
         (call, keyword)
         for call in ast.walk(value)
@@ -894,6 +898,29 @@ def leaf_last(timeline: Timeline, at: Frame | None) -> Edit | None:
     whole = text.segment(value).replace(text.segment(call), call_text, 1)
     simple = isinstance(value, ast.Call | ast.Name | ast.Attribute | ast.Subscript)
     return node_replaced(text, value, f"{whole if simple else f'({whole})'}.requires_grad_()")
+
+
+def _element_at(value: ast.expr, at: Frame | None) -> ast.expr:
+    """Return the element at a frame of a list, a tuple, a dict or a comprehension; another expression as it is."""
+    while True:
+        match value:
+            case ast.List(elts=elements) | ast.Tuple(elts=elements) | ast.Dict(values=elements):
+                inside = [one for one in elements if _contains(one, at)]
+            case ast.ListComp(elt=element) | ast.DictComp(value=element):
+                inside = [element]
+            case _:
+                return value
+        if len(inside) != 1:
+            return value
+        (value,) = inside
+
+
+def _contains(part: ast.expr, at: Frame | None) -> bool:
+    """Return whether a part of a program begins at or before a frame, and ends behind its beginning."""
+    if at is None or at.column < 0 or part.end_lineno is None or part.end_col_offset is None:
+        return False
+    begin, end = (part.lineno, part.col_offset), (part.end_lineno, part.end_col_offset)
+    return begin <= (at.line, at.column) < end
 
 
 def parameter_last(timeline: Timeline, at: Frame | None) -> Edit | None:

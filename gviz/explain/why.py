@@ -6,22 +6,23 @@ answer. `gviz.explain.typed_question` reads what people type.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from gviz.errors import GvizError
-from gviz.explain.display_names import further_names, label
+from gviz.explain.display_names import MOST_TITLE, further_names, label, label_at
 from gviz.explain.finding import Finding
 from gviz.explain.finding_kinds import KINDS, located
 from gviz.explain.findings.missing_gradient.no_gradient import ASK_ERROR
 from gviz.explain.findings.training_loop.budget_alarms import in_unrecorded_iteration
+from gviz.explain.gradients_read import owners_of_gradients, without_gradient
 from gviz.explain.node_question import Question, node_question
 from gviz.explain.program_errors import Failure, failure_at
 from gviz.query.name_lookup import NamedNodes
 from gviz.query_syntax.place import Aspect
 from gviz.trace.timeline import Moment, Timeline
-from gviz.values.plain_text import shown
+from gviz.values.plain_text import clipped, shown
 
 
 def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None, output_nr: int = 0) -> Finding:
@@ -89,15 +90,33 @@ def _with_the_missing(failure: Failure, finding: Finding) -> Finding:
     """
     timeline, names = failure.timeline, NamedNodes(failure.timeline)
     moment = timeline.at(failure.seq)
-    for name in dict.fromkeys(re.findall(r"([A-Za-z_][\w.]*)\.grad\b", failure.line)):
+    for name in owners_of_gradients(failure):
         node = names.last(name, failure.seq) or _node_of_module(names, name, failure.seq)
         state = moment.state(node) if node else None
-        if state is None or not state.outputs or state.outputs[0].grad is not None:
+        is_missing = state is not None and bool(state.outputs) and state.outputs[0].grad is None and not state.freed
+        reasons = _reasons(failure, [node] if is_missing else without_gradient(failure, name))
+        if not reasons:
             continue
-        missing = why(timeline, moment, node, "grad")
+        (node, missing), *others = reasons
         text = f"{failure.ended} with {shown(failure.error)} because {shown(name)}.grad is None"
-        return replace(finding, text=text, node=node, parts=(replace(located(missing), fix=""),), fix=missing.fix)
+        more = [f"so is {label_at(timeline, other)}" for other, _ in others[:_MOST_OTHERS]]
+        parts = (replace(located(missing), fix=""), *(Finding("more", each, 0) for each in more))
+        return replace(finding, text=clipped(text, MOST_TITLE), node=node, parts=parts, fix=missing.fix)
     return finding
+
+
+_MOST_OTHERS = 3
+_MOST_ASKED = 50
+
+
+def _reasons(failure: Failure, nodes: Sequence[int]) -> list[tuple[int, Finding]]:
+    """Return why tensors have no gradient, as far as the reason is the one of the first; empty if others have another.
+
+    If the text of the program says which tensors a loop reads, the first of them without a gradient ended it.
+    """
+    moment = failure.timeline.at(failure.seq)
+    reasons = [(node, why(failure.timeline, moment, node, "grad")) for node in nodes[:_MOST_ASKED]]
+    return [(node, reason) for node, reason in reasons if reason.kind == reasons[0][1].kind]
 
 
 def _node_of_module(names: NamedNodes, name: str, n: int) -> int:

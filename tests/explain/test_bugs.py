@@ -60,7 +60,7 @@ ANSWERS = {
     "loss_function_broadcast": ("warning", "broadcast", ["(5,1) with (5,) becomes (5,5)", "squeeze(-1)"]),
     "clipped_never_cleared": ("error", "not-cleared", ["still held the gradient from backward pass 1", "zero_grad()"]),
     "numbers_of_losses": ("error", "untracked-loss", ["backward was called on", "torch.stack(...)"]),
-    "slope_without_graph": ("error", "untracked-loss", ["backward was called on", "slope", "create_graph=True"]),
+    "slope_without_graph": ("error", "untracked-loss", ["autograd.grad was called on", "slope", "create_graph=True"]),
     "masked_row": (
         "error",
         "nan-born",

@@ -76,3 +76,65 @@ def test_another_reason_is_still_named(name, engine, checks):
     (one,) = [each for each in checks.of_text(program(loss), engine).found if each.level == "error"]
     assert one.finding.kind == "untracked-loss"
     assert words in "\n".join(row for _, row, _ in lines(one.finding))
+
+
+DICE = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+
+class Dice(nn.Module):
+    def forward(self, pred, target):
+        DICE
+
+def overlap(pred, target):
+    p = pred.data.cpu().numpy()  #FUNCTION
+    t = target.numpy()
+    return 1.0 - 2.0 * (p * t).sum() / (p.sum() + t.sum())
+
+net, criterion = nn.Linear(4, 3), Dice()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+y = torch.ones(5, 3)
+for i in range(2):
+    loss = criterion(torch.sigmoid(net(torch.randn(5, 4))), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+ARRAYS = {
+    "arrays of both": (
+        "p = pred.detach().cpu().numpy().ravel()  #!\nt = target.cpu().numpy().ravel()\n"
+        "shared = (p * t).sum()\ndice = (2.0 * shared + 1.0) / (p.sum() + t.sum() + 1.0)\n"
+        "return torch.tensor(1.0 - dice)"
+    ),
+    "an array made a tensor again": (
+        "t = target.numpy()\np = pred.detach().numpy()  #!\nerror = abs(p - t)\nreturn torch.from_numpy(error).mean()"
+    ),
+    "a function of arrays": "return torch.tensor(overlap(pred, target))",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ARRAYS)
+def test_the_line_that_takes_a_tracked_tensor_as_an_array_is_named(name, engine, checks):
+    text = DICE.replace("DICE", ARRAYS[name].replace("\n", "\n        "), 1)
+    text = text.replace("#FUNCTION", "#!" if "overlap" in ARRAYS[name] else "")
+    (one,) = [each for each in checks.of_text(text, engine).found if each.level == "error"]
+    assert one.finding.kind == "untracked-loss"
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert "an array has no history" in one.finding.fix
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_loss_of_torch_functions_next_to_a_metric_of_arrays_has_no_finding(engine, checks):
+    dice = "self.last = overlap(pred, target)\n        return 1.0 - 2.0 * (pred * target).sum() / (pred + target).sum()"
+    outcome = checks.of_text(DICE.replace("DICE", dice, 1), engine)
+    assert (outcome.errors, [str(each) for each in outcome.found if each.level == "error"]) == ([], [])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_constant_next_to_a_metric_of_arrays_is_not_said_to_be_of_the_metric(engine, checks):
+    dice = "self.last = overlap(pred, target)\n        return torch.tensor(0.0, dtype=torch.float32)"
+    found = checks.of_text(DICE.replace("DICE", dice, 1), engine).found
+    (one,) = [each for each in found if each.level == "error"]
+    assert "array of" not in "\n".join(row for _, row, _ in lines(one.finding))

@@ -13,7 +13,16 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from gviz.errors import did_you_mean
-from gviz.events import GradAccumulated, GradCaptured, RequiresGradSet, ScopeEntered, ScopeLeft, StepStarted
+from gviz.events import (
+    BackwardFinished,
+    GradAccumulated,
+    GradCaptured,
+    RequiresGradSet,
+    ScopeEntered,
+    ScopeLeft,
+    StepStarted,
+)
+from gviz.explain.backward_passes import pass_started
 from gviz.explain.display_names import MOST_TITLE, label, label_at, output_label, titled
 from gviz.explain.finding import Finding
 from gviz.explain.findings.custom_functions import custom_backward_returns
@@ -75,7 +84,9 @@ def explain_untracked_loss(failure: Failure) -> Finding | None:
     timeline = failure.timeline
     root = _root(failure)
     name = label(timeline, root) if root else "a tensor"
-    text = titled("backward was called on {}, which has no autograd history", name)
+    called = "backward" if called_at(timeline, failure.at, "backward") else "autograd.grad"
+    called = called if called_at(timeline, failure.at, "grad") else "backward"
+    text = titled(f"{called} was called on {{}}, which has no autograd history", name)
     lost = _lost_at(timeline, root) if root else 0
     copied = _new_data(timeline, root) if root else None
     if lost and copied is not None and copied.is_read and timeline.info(lost).created.untracked == "dtype":
@@ -124,7 +135,7 @@ class _NewData:
     is_read: bool = False
 
 
-_MAKING = re.compile(r"\b(?:(?:as_)?tensor|from_numpy|(?:Float|Double|Half)?Tensor)\(\s*[A-Za-z_[]")
+_MAKING = re.compile(r"\b(?:(?:as_)?tensor|from_numpy|(?:Float|Double|Half)?Tensor)\((?=[^),]*(?<![\d.])[A-Za-z_[])")
 
 
 def _new_data(timeline: Timeline, root: int) -> _NewData | None:
@@ -148,10 +159,14 @@ def _new_data(timeline: Timeline, root: int) -> _NewData | None:
             if is_gradient:
                 edit = with_keyword(timeline, at, "grad", "create_graph", "True")
                 found.append(_NewData(Finding("copied", text, info.born, node, at=at, edit=edit), CREATE_GRAPH, True))
-            elif (read := numbers_read(timeline, at)) is not None:
+            elif (read := _numbers_taken(timeline, info, at)) is not None:
                 name, there = read
                 text = f"{text}; {name} has been a number since {file_line(there.path, there.line)}"
-                found.append(_NewData(Finding("copied", text, info.born, node, at=there), _SUM, True))
+                is_array = called_at(timeline, there, "numpy")
+                if is_array:
+                    text = f"{text.rpartition(';')[0]}; {name} is from an array of {file_line(there.path, there.line)}"
+                fix = _TENSORS if is_array else _SUM
+                found.append(_NewData(Finding("copied", text, info.born, node, at=there), fix, True))
             else:
                 edit = without_arrays(timeline, at) or stacked(timeline, at)
                 part = Finding("copied", text, info.born, node, at=at, edit=edit)
@@ -159,6 +174,35 @@ def _new_data(timeline: Timeline, root: int) -> _NewData | None:
     return next((one for one in found if one.is_read), next(iter(found), None))
 
 
+def _numbers_taken(timeline: Timeline, made: NodeInfo, at: Frame | None) -> tuple[str, Frame] | None:
+    """Return the variable from which a line made a tensor, and the line that took its numbers; None without one.
+
+    Of several lines, it is one at which a tracked tensor lost its history. If the text shows none, as where another
+    function computes the numbers, it is the last such line that the same iteration ran before.
+    """
+    read = [*numbers_read(timeline, at)]
+    if called_at(timeline, at, "item", "tolist", "numpy", "float") and not read:
+        return None  # the line itself takes them
+    lost = dict[tuple[str, int], NodeInfo]()
+    place = timeline.nodes.place_of(made.node)
+    for node in reversed(timeline.nodes[max(place - _NEAR_NUMBERS, 0) : place]):
+        info, line = timeline.info(node), innermost(timeline.info(node))
+        is_taken = info.created.untracked in ("detach", "data") and called_at(timeline, line, *_TAKING)
+        if info.iteration == made.iteration and line is not None and is_taken and loses_tracking(timeline, node):
+            lost.setdefault((line.path, line.line), info)
+    of_history = [(name, line) for name, line in read if (line.path, line.line) in lost]
+    if of_history or read:
+        return (of_history or read)[0]
+    first = next(iter(lost.values()), None)
+    line = innermost(first) if first is not None else None
+    return (shown(first.name) or "it", line) if first is not None and line is not None else None
+
+
+_TAKING = ("numpy", "tolist", "item")
+_NEAR_NUMBERS = 200
+"""The nodes before a tensor of numbers among which the line that took the numbers is searched."""
+
+_TENSORS = "compute the loss with tensors throughout, by torch functions: an array has no history"
 _SUM = "add up the tensors themselves, without .item(), float() or numpy, so that the sum has their history"
 
 
@@ -178,7 +222,18 @@ def _tracking_fix(timeline: Timeline, lost: int) -> Mend:
 
 
 def _root(failure: Failure) -> int:
-    """Return the tensor whose backward was called: the newest one named on the failing line, else the newest of all."""
+    """Return the tensor whose backward was called.
+
+    It is the first untracked root of the pass that the error ended. If the recording has no such pass, it is the newest
+    tensor named on the failing line, or else the newest of all.
+    """
+    timeline = failure.timeline
+    ends = (timeline.event(seq) for seq in (failure.seq, failure.seq - 1) if seq > 0)
+    end = next((event for event in ends if isinstance(event, BackwardFinished) and event.error), None)
+    started = pass_started(timeline, end.pass_nr) if end is not None else None
+    for node, _ in started.roots if started is not None else ():
+        if node in timeline.nodes and not timeline.info(node).created.requires_grad:
+            return node
     names, last = failure.names_on_its_line(), next(failure.earlier_nodes(), None)
     named = (info.node for info in failure.earlier_nodes() if info.name in names)
     return next(named, last.node if last is not None else 0)

@@ -210,7 +210,7 @@ def _array_of_results(timeline: Timeline, node: int) -> _Array | None:
     made = assignment(timeline, at, info.name) or at
     if made is None or not called_at(timeline, made, *_FROM_ARRAYS):
         return None
-    read = numbers_read(timeline, made)
+    read = next(numbers_read(timeline, made), None)
     match = _DETACHED.search(line_text(timeline, read[1])) if read is not None else None
     return _Array(read[0], read[1], made, match[1]) if read is not None and match is not None else None
 
