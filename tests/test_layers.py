@@ -143,6 +143,7 @@ INSIDE = {
         findings.missing_gradient.dropped_result findings.missing_gradient.no_gradient
         findings.missing_gradient.copied_model findings.missing_gradient.unregistered_layers
         findings.missing_gradient.parameters_without_optimizer findings.training_loop.adversarial_gradients
+        findings.training_loop.critic_direction
         findings.training_loop.gradient_clearing findings.gradient_values.opposed_pass_gradients
         findings.training_loop.gradient_clipping findings.training_loop.loss_scale
         findings.training_loop.gradient_accumulation findings.training_loop.learning_rate

@@ -115,6 +115,7 @@ from gviz.explain.findings.state_and_data import (
 from gviz.explain.findings.training_loop import (
     budget_alarms,
     carried_average,
+    critic_direction,
     gradient_accumulation,
     gradient_clearing,
     gradient_clipping,
@@ -800,6 +801,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "a loss that reaches the parameters of another part, which has its own loss",
         find=loss_of_other_part.reaches_other_part,
+    ),
+    Kind(
+        "agreeing-adversaries",
+        "warning",
+        "a critic and a generator that push the score of generated samples the same way",
+        find=critic_direction.agreeing_adversaries,
     ),
     Kind(
         "partly-detached",
