@@ -166,7 +166,8 @@ INSIDE = {
         findings.state_and_data.train_eval_mode findings.loss.inverted_loss_mask findings.model.inverted_attention_mask
         findings.loss.contrastive_diagonal findings.loss.prediction_range findings.loss.unbounded_loss
         findings.state_and_data.unread_variable findings.loss.log_scale findings.loss.reparameterization_noise
-        findings.training_loop.schedulers findings.model.missing_causal_mask findings.loss.early_mean
+        findings.training_loop.schedulers findings.training_loop.unfinished_warm_up
+        findings.model.missing_causal_mask findings.loss.early_mean
         findings.loss.self_comparison findings.model.transmittance findings.gradient_values.flat_hinge
         findings.loss.reference_model_penalty findings.loss.constant_policy_ratio findings.training_loop.carried_average
         findings.loss.constant_term findings.loss.unbalanced_loss_terms findings.loss.batch_sum

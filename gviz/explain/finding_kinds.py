@@ -136,6 +136,7 @@ from gviz.explain.findings.training_loop import (
     uncalled_methods,
     unchanged_parameters,
     undone_steps,
+    unfinished_warm_up,
     weight_decay_of_masked_elements,
 )
 from gviz.explain.node_question import Question, Topic
@@ -394,6 +395,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "an optimizer whose learning rate is practically 0 for a long time at the end, so that nothing is trained",
         find=learning_rate.zero_rate,
+    ),
+    Kind(
+        "unfinished-warm-up",
+        "warning",
+        "a warm-up that counts steps of the optimizer, with a scheduler that is stepped once an epoch",
+        find=unfinished_warm_up.unfinished_warm_up,
     ),
     Kind(
         "rising-rate",
