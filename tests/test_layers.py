@@ -144,13 +144,14 @@ INSIDE = {
         findings.missing_gradient.dropped_result findings.missing_gradient.no_gradient
         findings.missing_gradient.copied_model findings.missing_gradient.unregistered_layers
         findings.missing_gradient.parameters_without_optimizer findings.training_loop.adversarial_gradients
-        findings.training_loop.gradient_clearing findings.gradient_values.opposed_pass_gradients
-        findings.training_loop.gradient_clipping findings.training_loop.loss_scale
-        findings.training_loop.gradient_accumulation findings.training_loop.learning_rate
-        findings.missing_gradient.uses_without_gradient loss_contributions findings.gradient_values.grad_sum_over_passes
-        findings.gradient_values.hook_mistakes findings.gradient_values.zero_gradient findings.computed_value
-        findings.errors.second_backward findings.errors.in_place_errors findings.model.softmax_index_groups
-        findings.loss.broadcast findings.loss.summed_loss findings.loss.masked_mean findings.model.one_flag_for_all_rows
+        findings.training_loop.critic_direction findings.training_loop.gradient_clearing
+        findings.gradient_values.opposed_pass_gradients findings.training_loop.gradient_clipping
+        findings.training_loop.loss_scale findings.training_loop.gradient_accumulation
+        findings.training_loop.learning_rate findings.missing_gradient.uses_without_gradient loss_contributions
+        findings.gradient_values.grad_sum_over_passes findings.gradient_values.hook_mistakes
+        findings.gradient_values.zero_gradient findings.computed_value findings.errors.second_backward
+        findings.errors.in_place_errors findings.model.softmax_index_groups findings.loss.broadcast
+        findings.loss.summed_loss findings.loss.masked_mean findings.model.one_flag_for_all_rows
         findings.model.softmax_twice findings.model.squashed_twice findings.model.default_normalization_dimension
         findings.loss.shifted_labels findings.loss.attached_target findings.loss.loss_of_other_part
         findings.missing_gradient.cut_summand findings.missing_gradient.selection_without_history
@@ -166,11 +167,11 @@ INSIDE = {
         findings.state_and_data.train_eval_mode findings.loss.inverted_loss_mask findings.model.inverted_attention_mask
         findings.loss.contrastive_diagonal findings.loss.prediction_range findings.loss.unbounded_loss
         findings.state_and_data.unread_variable findings.loss.log_scale findings.loss.reparameterization_noise
-        findings.training_loop.schedulers findings.model.missing_causal_mask findings.loss.early_mean
-        findings.loss.self_comparison findings.model.transmittance findings.gradient_values.flat_hinge
-        findings.loss.reference_model_penalty findings.loss.constant_policy_ratio findings.training_loop.carried_average
-        findings.loss.constant_term findings.loss.unbalanced_loss_terms findings.loss.batch_sum
-        findings.state_and_data.sample_order findings.training_loop.reversed_list
+        findings.training_loop.schedulers findings.training_loop.unfinished_warm_up findings.model.missing_causal_mask
+        findings.loss.early_mean findings.loss.self_comparison findings.model.transmittance
+        findings.gradient_values.flat_hinge findings.loss.reference_model_penalty findings.loss.constant_policy_ratio
+        findings.training_loop.carried_average findings.loss.constant_term findings.loss.unbalanced_loss_terms
+        findings.loss.batch_sum findings.state_and_data.sample_order findings.training_loop.reversed_list
         findings.training_loop.uncalled_methods findings.missing_gradient.unlearned_buffer findings.loss.label_smoothing
         findings.training_loop.overwritten_setting findings.state_and_data.changed_data findings.loss.denoising_target
         findings.loss.fisher_information findings.custom_functions.custom_backward_rule

@@ -118,6 +118,7 @@ from gviz.explain.findings.state_and_data import (
 from gviz.explain.findings.training_loop import (
     budget_alarms,
     carried_average,
+    critic_direction,
     diverging_training,
     gradient_accumulation,
     gradient_clearing,
@@ -139,6 +140,7 @@ from gviz.explain.findings.training_loop import (
     uncalled_methods,
     unchanged_parameters,
     undone_steps,
+    unfinished_warm_up,
     weight_decay_of_masked_elements,
 )
 from gviz.explain.node_question import Question, Topic
@@ -397,6 +399,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "an optimizer whose learning rate is practically 0 for a long time at the end, so that nothing is trained",
         find=learning_rate.zero_rate,
+    ),
+    Kind(
+        "unfinished-warm-up",
+        "warning",
+        "a warm-up that counts steps of the optimizer, with a scheduler that is stepped once an epoch",
+        find=unfinished_warm_up.unfinished_warm_up,
     ),
     Kind(
         "rising-rate",
@@ -804,6 +812,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "a loss that reaches the parameters of another part, which has its own loss",
         find=loss_of_other_part.reaches_other_part,
+    ),
+    Kind(
+        "agreeing-adversaries",
+        "warning",
+        "a critic and a generator that push the score of generated samples the same way",
+        find=critic_direction.agreeing_adversaries,
     ),
     Kind(
         "partly-detached",

@@ -1,4 +1,4 @@
-"""Steps of a discriminator that use the gradient of the generator's loss, and losses that train a model together."""
+"""Steps of a discriminator with the gradient of the generator's loss, and losses that oppose each other or do not."""
 
 import pytest
 from explain.programs import recorded_text
@@ -217,3 +217,100 @@ def test_both_kinds_read_the_steps_of_a_recording_once(engine, tmp_path, monkeyp
     assert [one for one in opposed_losses(survey) if one is not None] == []
     assert [one.kind for one in reached_generators(survey) if one is not None] == ["reaches-other-part"]
     assert len([kinds for kinds in readings if GradSet in kinds]) == 1
+
+
+TURNS = "opt_d.zero_grad()\nD_PASS\nopt_d.step()\nopt_g.zero_grad()\nG_PASS\nopt_g.step()"
+CRITIC, TO_DATA = "D(real).mean() - D(fake.detach()).mean()", "D(fake.detach()).mean() - D(real).mean()"
+RAISED = "g_loss = -D(G(z)).mean()\ng_loss.backward()"
+
+
+def turns(d_pass, g_pass=RAISED):
+    return TURNS.replace("D_PASS", d_pass).replace("G_PASS", g_pass)
+
+
+LABELS = "d_loss = LOSS(D(real), REAL) + LOSS(D(fake.detach()), FAKE)  #!\nd_loss.backward()"
+PENALTY = """mixed = (0.5 * real + 0.5 * fake.detach()).requires_grad_()
+slope, = torch.autograd.grad(D(mixed).sum(), mixed, create_graph=True)
+penalty = (slope.norm(dim=1) - 1).pow(2).mean()
+"""
+
+
+def labels(loss, real, fake):
+    return LABELS.replace("LOSS", loss).replace("REAL", real).replace("FAKE", fake)
+
+
+AGREEING = {
+    "a critic with the other sign": (turns(f"d_loss = {CRITIC}  #!\nd_loss.backward()"), True),
+    "a critic with a gradient penalty": (
+        turns(f"{PENALTY}d_loss = {CRITIC} + 10 * penalty  #!\nd_loss.backward()"), True),
+    "a generator with the other sign": (
+        turns(f"d_loss = {TO_DATA}\nd_loss.backward()", "g_loss = D(G(z)).mean()  #!\ng_loss.backward()"), True),
+    "swapped labels": (
+        turns(labels("bce", "zeros", "ones"), "g_loss = bce(D(G(z)), ones)\ng_loss.backward()"), False),
+    "swapped labels of least squares": (
+        turns(labels("F.mse_loss", "zeros", "ones"), "F.mse_loss(D(G(z)), ones).backward()"), False),
+    "a generator with the label of the fakes": (
+        turns(labels("bce", "ones", "zeros").replace("  #!", ""), "bce(D(G(z)), zeros).backward()  #!"), False),
+    "a hinge": (
+        turns("d_loss = critic_loss(real, fake.detach())\nd_loss.backward()"), False),
+    "two passes of the critic": (
+        turns("bce(D(real), zeros).backward()\nbce(D(fake.detach()), ones).backward()  #!",
+              "bce(D(G(z)), ones).backward()"), False),
+    "an optimizer that maximizes": (turns(f"d_loss = {TO_DATA}  #!\nd_loss.backward()"), True),
+}  # fmt: skip
+OPPOSED = {
+    "a critic": turns(f"d_loss = {TO_DATA}\nd_loss.backward()"),
+    "a critic with a gradient penalty": turns(f"{PENALTY}d_loss = {TO_DATA} + 10 * penalty\nd_loss.backward()"),
+    "labels": turns(labels("bce", "ones", "zeros"), "bce(D(G(z)), ones).backward()"),
+    "smooth labels": turns(labels("bce", "0.9 * ones", "zeros"), "bce(D(G(z)), ones).backward()"),
+    "a loss that saturates": turns(labels("bce", "ones", "zeros"), "(-bce(D(G(z)), zeros)).backward()"),
+    "labels that are swapped in both": turns(labels("bce", "zeros", "ones"), "bce(D(G(z)), zeros).backward()"),
+    "least squares": turns(labels("F.mse_loss", "ones", "zeros"), "F.mse_loss(D(G(z)), ones).backward()"),
+    "least squares around 0": turns(labels("F.mse_loss", "ones", "-ones"), "F.mse_loss(D(G(z)), zeros).backward()"),
+    "a hinge": turns("critic_loss(fake.detach(), real).backward()"),
+    "scores that are compared": turns(
+        "F.softplus(D(fake.detach()) - D(real)).mean().backward()", "F.softplus(D(real) - D(G(z))).mean().backward()"),
+    "features": turns(
+        labels("bce", "ones", "zeros"), "F.mse_loss(D[0](G(z)).mean(0), D[0](real).mean(0).detach()).backward()"),
+    "values of actions": turns("F.mse_loss(D(fake.detach()), real[:, :1]).backward()"),
+    "values of recorded and new actions": turns(
+        "(F.mse_loss(D(real), real[:, :1]) + F.mse_loss(D(fake.detach()), z[:, :1])).backward()"),
+    "an estimate of mutual information": turns(
+        "(D(fake[::2].detach()).mean() - D(fake.detach().flip(0)).mean()).backward()"),
+    "a decoder of both": turns("F.mse_loss(D(torch.cat([real, fake.detach()])), torch.cat([ones, ones])).backward()"),
+    "a reversed gradient": turns(
+        f"d_loss = {CRITIC}\nd_loss.backward()", "(-D(Reverse.apply(G(z))).mean()).backward()"),
+    "an optimizer that maximizes": turns(f"d_loss = {CRITIC}\nd_loss.backward()"),
+}  # fmt: skip
+
+
+def found_in_turns(name, step, engine, checks):
+    text = PROGRAM.replace("STEP", step.replace("\n", "\n    ")).replace("for it in", REVERSAL + "for it in")
+    if name == "a hinge":
+        text = text.replace("F.relu(1 + D(fake)).mean())", "F.relu(1 + D(fake)).mean())  #!")
+    if "maximizes" in name:
+        text = text.replace("Adam(D.parameters(), lr=0.01)", "Adam(D.parameters(), lr=0.01, maximize=True)")
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    return text, [one for one in outcome.found if one.finding.kind == "agreeing-adversaries"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", AGREEING)
+def test_a_critic_that_wants_what_the_generator_wants_is_found(name, engine, checks):
+    step, has_edit = AGREEING[name]
+    text, (one,) = found_in_turns(name, step, engine, checks)
+    assert one.level == "warning"
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert "the critic pushes" in one.finding.parts[0].text
+    assert one.finding.parts[1].at is not None
+    assert (one.finding.edit is not None) == has_edit
+    if has_edit:
+        after = checks.of_text(one.finding.edit.applied(text), engine).found
+        assert [str(each) for each in after if each.finding.kind == "agreeing-adversaries"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", OPPOSED)
+def test_adversaries_and_parts_that_learn_together_are_left_out(name, engine, checks):
+    assert [str(one) for one in found_in_turns(name, OPPOSED[name], engine, checks)[1]] == []

@@ -46,7 +46,7 @@ _MOST_PASSES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class TakenStep:
     """A step, its parameters, and by call of backward the passes whose gradients it used."""
 
     seq: int
@@ -66,22 +66,22 @@ class _Opposed:
 
 def opposed_losses(survey: Survey) -> Iterator[Finding | None]:
     """Yield the first step of each call that uses the gradients of two losses which are against each other."""
-    by_optimizer = yield from survey.once(_steps_by_call)
+    by_optimizer = yield from survey.once(steps_by_call)
     yield from _findings(survey, by_optimizer)
 
 
 def reached_generators(survey: Survey) -> Iterator[Finding | None]:
     """Yield the first step of each call that uses a gradient of the loss of the model behind it, against its own."""
-    by_optimizer = yield from survey.once(_steps_by_call)
+    by_optimizer = yield from survey.once(steps_by_call)
     for steps in by_optimizer.values():
         yield None
         findings = (_reached(survey, steps[0], others[0]) for others in by_optimizer.values())
         yield next((one for one in findings if one is not None), None)
 
 
-def _steps_by_call(survey: Survey) -> Generator[None, None, dict[int, list[_Step]]]:
+def steps_by_call(survey: Survey) -> Generator[None, None, dict[int, list[TakenStep]]]:
     """Return the first steps of each call of ``step()``, by its stack, and which passes have filled what they use."""
-    by_optimizer: dict[int, list[_Step]] = {}
+    by_optimizer: dict[int, list[TakenStep]] = {}
     calls = {event.pass_nr: event.stack for _, event in survey.passes}
     used: defaultdict[int, list[tuple[int, GradAccumulated]]] = defaultdict(list)
     for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
@@ -98,13 +98,13 @@ def _steps_by_call(survey: Survey) -> Generator[None, None, dict[int, list[_Step
                     for number in sorted(numbers):
                         passes[calls.get(number, 0)].append(number)
                     last = {node: used[node][-1] for node in parameters if used.get(node)}
-                    by_optimizer[stack].append(_Step(seq, event, dict(passes), last))
+                    by_optimizer[stack].append(TakenStep(seq, event, dict(passes), last))
                 for node in parameters:
                     used.pop(node, None)
     return by_optimizer
 
 
-def _findings(survey: Survey, by_optimizer: dict[int, list[_Step]]) -> Iterator[Finding | None]:
+def _findings(survey: Survey, by_optimizer: dict[int, list[TakenStep]]) -> Iterator[Finding | None]:
     for steps in by_optimizer.values():
         for other_steps in by_optimizer.values():
             yield None
@@ -152,7 +152,7 @@ def _opposed(survey: Survey, first: int, second: int, own: Collection[int], othe
 
 def _pushes(survey: Survey, *outputs: tuple[int, NodeRecord]) -> tuple[str, str] | None:
     """Return the directions in which two passes push all elements of an output; None if these are not opposite."""
-    arrived = [_arrived(survey, pass_nr, output.node) for pass_nr, output in outputs]
+    arrived = [arrived_gradient(survey, pass_nr, output.node) for pass_nr, output in outputs]
     if arrived[0] is None or arrived[1] is None:
         return None
     down, up = sorted((arrived[0], arrived[1]), key=lambda one: one.mean)
@@ -164,7 +164,7 @@ def _pushes(survey: Survey, *outputs: tuple[int, NodeRecord]) -> tuple[str, str]
 # The reverse: a generator whose step also uses the gradient of the discriminator's loss
 
 
-def _reached(survey: Survey, step: _Step, other: _Step) -> Finding | None:
+def _reached(survey: Survey, step: TakenStep, other: TakenStep) -> Finding | None:
     """Return the finding about a generator's step that also uses the passes of a discriminator's step."""
     own, others = step.event.parameters, other.event.parameters
     if not {*own}.isdisjoint(others):
@@ -199,13 +199,13 @@ def _reached_in(
 
 def _constants(survey: Survey, *outputs: tuple[int, NodeRecord]) -> tuple[str, str] | None:
     """Return the two different constants with which the losses of two passes compare an output."""
-    constants = [_constant(survey, number, output) for number, output in outputs]
+    constants = [target_number(survey, number, output) for number, output in outputs]
     if constants[0] is None or constants[1] is None or constants[0] == constants[1]:
         return None
     return f"to {number_text(constants[0])}", f"to {number_text(constants[1])}"
 
 
-def _constant(survey: Survey, pass_nr: int, output: NodeRecord) -> float | None:
+def target_number(survey: Survey, pass_nr: int, output: NodeRecord) -> float | None:
     """Return the number of all elements of the target with which the loss of a pass compares an output."""
     graph, record = set(survey.history(*roots_of_pass(survey.timeline, pass_nr))), output
     while True:
@@ -230,7 +230,7 @@ def _has_own_data(survey: Survey, pass_nr: int, own: Collection[int], others: Co
 
 
 def _reached_finding(
-    survey: Survey, step: _Step, passes: tuple[int, int], opposed: _Opposed, others: Collection[int]
+    survey: Survey, step: TakenStep, passes: tuple[int, int], opposed: _Opposed, others: Collection[int]
 ) -> Finding:
     timeline = survey.timeline
     started = [pass_started(timeline, number) for number in passes]
@@ -282,17 +282,26 @@ def _is_of_discriminator(survey: Survey, node: int, scope: int, others: Collecti
 
 def _last_layers(survey: Survey, graph: set[int], parameters: Collection[int]) -> list[NodeRecord]:
     """Return the uses of the last layer in a graph: the operation with parameters that is behind all others."""
-    uses = dict[int, list[int]]()
-    for node in parameters:
-        users = [user for user in survey.timeline.nodes.users(node) if user in graph]
-        views = [user for user in users if survey.nodes[user].op in ("t", "transpose", "view")]
-        through = [user for view in views for user in survey.timeline.nodes.users(view) if user in graph]
-        uses[node] = sorted({*users, *through} - {*views})
+    return last_layer(survey, graph, parameters)[1]
+
+
+def last_layer(survey: Survey, graph: set[int], parameters: Collection[int]) -> tuple[int, list[NodeRecord]]:
+    """Return a parameter of the last layer in a graph, and the uses of that layer; 0 if there is none."""
+    uses = {node: uses_of_parameter(survey, graph, node) for node in parameters}
     last = max((nodes[-1] for nodes in uses.values() if nodes), default=0)
-    return [survey.nodes[node] for node in next((nodes for nodes in uses.values() if last in nodes), [])]
+    parameter = next((node for node, nodes in uses.items() if last in nodes), 0)
+    return parameter, [survey.nodes[node] for node in uses.get(parameter, ())]
 
 
-def _arrived(survey: Survey, pass_nr: int, node: int) -> Stats | None:
+def uses_of_parameter(survey: Survey, graph: set[int], parameter: int) -> list[int]:
+    """Return the operations of a graph that use a parameter, itself or transposed, in order."""
+    users = [user for user in survey.timeline.nodes.users(parameter) if user in graph]
+    views = [user for user in users if survey.nodes[user].op in ("t", "transpose", "view")]
+    through = [user for view in views for user in survey.timeline.nodes.users(view) if user in graph]
+    return sorted({*users, *through} - {*views})
+
+
+def arrived_gradient(survey: Survey, pass_nr: int, node: int) -> Stats | None:
     """Return the statistics of the gradient that arrives at a node in a pass."""
     timeline = survey.timeline
     start = next((seq for seq, event in survey.passes if event.pass_nr == pass_nr), 0)
@@ -304,7 +313,9 @@ def _arrived(survey: Survey, pass_nr: int, node: int) -> Stats | None:
     return None
 
 
-def _finding(survey: Survey, step: _Step, passes: tuple[int, int], opposed: _Opposed, *, is_single: bool) -> Finding:
+def _finding(
+    survey: Survey, step: TakenStep, passes: tuple[int, int], opposed: _Opposed, *, is_single: bool
+) -> Finding:
     timeline = survey.timeline
     started = [pass_started(timeline, number) for number in passes]
     places = [timeline.stack(one.stack) if one is not None else () for one in started]
