@@ -186,7 +186,8 @@ INSIDE = {
         findings.missing_gradient.untrained_rows findings.missing_gradient.detached_weight
         findings.gradient_values.large_steps findings.gradient_values.large_first_weights
         findings.missing_gradient.frozen_zero_weights finding_kinds gradients_read why failed_call leaf_findings
-        checked_finding suppressed_findings check typed_question node_facts event_description gradcheck_report whatif""",
+        checked_finding suppressed_findings check typed_question node_facts event_description gradcheck_report
+        whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
         modes operation_watchers anomaly_detection printing node tensor promotion random broadcasting instrumentation op
