@@ -181,8 +181,8 @@ INSIDE = {
         findings.model.normalization_of_one_element findings.model.softmax_dimension findings.model.mask_after_softmax
         findings.model.duplicate_index findings.loss.losses_of_log_probabilities
         findings.state_and_data.writes_through_data findings.training_loop.rising_rate
-        findings.missing_gradient.untrained_rows findings.missing_gradient.frozen_zero_weights finding_kinds gradients_read why failed_call leaf_findings
-        checked_finding
+        findings.missing_gradient.untrained_rows findings.missing_gradient.frozen_zero_weights
+        finding_kinds gradients_read why failed_call leaf_findings checked_finding
         suppressed_findings check typed_question node_facts event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
