@@ -130,24 +130,25 @@ INSIDE = {
         iteration
         finite_differences surrogate_gradients second_order pytorch_text checked_script reproduction_script""",
     "explain": """
-        program_text statements_without_effect source_edit finding node_question operation_sets formula grad_history
-        parameter_updates backward_passes training source_frames display_names iteration_words hook_effects
-        recording_survey program_errors tracking value_computation initial_writes saved_memory module_times module_costs
-        iteration_summary outgoing_gradients pass_contributions findings.training_loop.budget_alarms
-        findings.gradient_values.nan_arithmetic findings.gradient_values.nan_remedies
-        findings.gradient_values.intended_infinities optimizer_construction findings.training_loop.diverging_training
-        findings.gradient_values.nan_origin findings.custom_functions.custom_backward_returns findings.errors.checkpoint
-        findings.errors.other_errors findings.errors.shape_and_dtype_mismatch
-        findings.missing_gradient.update_of_loop_variable findings.missing_gradient.module_flag
-        findings.missing_gradient.backward_of_module findings.model.positions_along_batch
-        findings.training_loop.state_reset_each_step findings.model.constant_condition findings.model.recurrent_output
-        findings.missing_gradient.dropped_result findings.missing_gradient.no_gradient
-        findings.missing_gradient.copied_model findings.missing_gradient.unregistered_layers
-        findings.missing_gradient.parameters_without_optimizer findings.training_loop.adversarial_gradients
-        findings.training_loop.critic_direction findings.training_loop.gradient_clearing
-        findings.gradient_values.opposed_pass_gradients findings.training_loop.gradient_clipping
-        findings.training_loop.loss_scale findings.training_loop.gradient_accumulation
-        findings.training_loop.learning_rate findings.missing_gradient.uses_without_gradient loss_contributions
+        program_text statements_without_effect source_edit finding node_question operation_sets formula
+        grad_history parameter_updates backward_passes training source_frames display_names iteration_words
+        hook_effects recording_survey program_errors tracking value_computation initial_writes saved_memory
+        module_times module_costs iteration_summary outgoing_gradients pass_contributions
+        findings.training_loop.budget_alarms findings.gradient_values.nan_arithmetic
+        findings.gradient_values.nan_remedies findings.gradient_values.intended_infinities optimizer_construction
+        findings.training_loop.diverging_training findings.gradient_values.nan_origin
+        findings.custom_functions.custom_backward_returns findings.errors.checkpoint findings.errors.other_errors
+        findings.errors.shape_and_dtype_mismatch findings.missing_gradient.update_of_loop_variable
+        findings.missing_gradient.module_flag findings.missing_gradient.backward_of_module
+        findings.model.positions_along_batch findings.training_loop.state_reset_each_step
+        findings.model.constant_condition findings.model.recurrent_output findings.missing_gradient.dropped_result
+        findings.missing_gradient.no_gradient findings.missing_gradient.copied_model
+        findings.missing_gradient.unregistered_layers findings.missing_gradient.parameters_without_optimizer
+        findings.training_loop.adversarial_gradients findings.training_loop.critic_direction
+        findings.training_loop.gradient_clearing findings.gradient_values.opposed_pass_gradients
+        findings.training_loop.gradient_clipping findings.training_loop.loss_scale
+        findings.training_loop.gradient_accumulation findings.training_loop.learning_rate
+        findings.missing_gradient.uses_without_gradient loss_contributions
         findings.gradient_values.grad_sum_over_passes findings.gradient_values.hook_mistakes
         findings.gradient_values.zero_gradient findings.computed_value findings.errors.second_backward
         findings.errors.in_place_errors findings.model.softmax_index_groups findings.loss.broadcast
@@ -164,30 +165,32 @@ INSIDE = {
         findings.gradient_values.weight_symmetry findings.gradient_values.padding_row
         findings.state_and_data.data_parallel_replicas findings.state_and_data.aliased_state
         findings.state_and_data.keys_not_loaded findings.state_and_data.running_statistics
-        findings.state_and_data.train_eval_mode findings.loss.inverted_loss_mask findings.model.inverted_attention_mask
-        findings.loss.contrastive_diagonal findings.loss.prediction_range findings.loss.unbounded_loss
-        findings.state_and_data.unread_variable findings.loss.log_scale findings.loss.reparameterization_noise
-        findings.training_loop.schedulers findings.training_loop.unfinished_warm_up findings.model.missing_causal_mask
-        findings.loss.early_mean findings.loss.self_comparison findings.model.transmittance
-        findings.gradient_values.flat_hinge findings.loss.reference_model_penalty findings.loss.constant_policy_ratio
+        findings.state_and_data.train_eval_mode findings.loss.inverted_loss_mask
+        findings.model.inverted_attention_mask findings.loss.contrastive_diagonal findings.loss.prediction_range
+        findings.loss.unbounded_loss findings.state_and_data.unread_variable findings.loss.log_scale
+        findings.loss.reparameterization_noise findings.training_loop.schedulers
+        findings.training_loop.unfinished_warm_up findings.model.missing_causal_mask findings.loss.early_mean
+        findings.loss.self_comparison findings.model.transmittance findings.gradient_values.flat_hinge
+        findings.loss.reference_model_penalty findings.loss.constant_policy_ratio
         findings.training_loop.carried_average findings.loss.constant_term findings.loss.unbalanced_loss_terms
         findings.loss.batch_sum findings.state_and_data.sample_order findings.training_loop.reversed_list
-        findings.training_loop.uncalled_methods findings.missing_gradient.unlearned_buffer findings.loss.label_smoothing
-        findings.training_loop.overwritten_setting findings.state_and_data.changed_data findings.loss.denoising_target
-        findings.loss.fisher_information findings.custom_functions.custom_backward_rule
-        findings.custom_functions.overwritten_incoming_gradient findings.custom_functions.saved_intermediates
-        findings.model.data_layout findings.custom_functions.second_derivatives findings.loss.gradient_penalty
+        findings.training_loop.uncalled_methods findings.missing_gradient.unlearned_buffer
+        findings.loss.label_smoothing findings.training_loop.overwritten_setting
+        findings.state_and_data.changed_data findings.loss.denoising_target findings.loss.fisher_information
+        findings.custom_functions.custom_backward_rule findings.custom_functions.overwritten_incoming_gradient
+        findings.custom_functions.saved_intermediates findings.model.data_layout
+        findings.custom_functions.second_derivatives findings.loss.gradient_penalty
         findings.missing_gradient.unused_argument findings.training_loop.steps_without_new_gradient
         findings.training_loop.optimizer_made_in_loop findings.training_loop.undone_steps
-        findings.model.overwritten_inputs findings.gradient_values.hook_writes findings.missing_gradient.lost_writes
-        findings.model.normalization_of_one_element findings.model.softmax_dimension findings.model.mask_after_softmax
-        findings.model.duplicate_index findings.loss.losses_of_log_probabilities
-        findings.state_and_data.writes_through_data findings.training_loop.rising_rate
-        findings.missing_gradient.untrained_rows findings.missing_gradient.detached_weight
-        findings.gradient_values.large_steps findings.gradient_values.large_first_weights
-        findings.missing_gradient.frozen_zero_weights finding_kinds gradients_read why failed_call leaf_findings
-        checked_finding suppressed_findings check typed_question node_facts event_description gradcheck_report
-        whatif""",
+        findings.model.overwritten_inputs findings.gradient_values.hook_writes
+        findings.missing_gradient.lost_writes findings.model.normalization_of_one_element
+        findings.model.softmax_dimension findings.model.mask_after_softmax findings.model.duplicate_index
+        findings.loss.losses_of_log_probabilities findings.state_and_data.writes_through_data
+        findings.training_loop.rising_rate findings.missing_gradient.untrained_rows
+        findings.missing_gradient.detached_weight findings.gradient_values.large_steps
+        findings.gradient_values.large_first_weights findings.missing_gradient.frozen_zero_weights finding_kinds
+        gradients_read why failed_call leaf_findings checked_finding suppressed_findings check typed_question
+        node_facts event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
         modes operation_watchers anomaly_detection printing node tensor promotion random broadcasting instrumentation op

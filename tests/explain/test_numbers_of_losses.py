@@ -138,3 +138,43 @@ def test_a_constant_next_to_a_metric_of_arrays_is_not_said_to_be_of_the_metric(e
     found = checks.of_text(DICE.replace("DICE", dice, 1), engine).found
     (one,) = [each for each in found if each.level == "error"]
     assert "array of" not in "\n".join(row for _, row, _ in lines(one.finding))
+
+
+HEADS = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+body, one, two = nn.Linear(4, 6), nn.Linear(6, 3), nn.Linear(6, 1)
+opt = torch.optim.SGD([*body.parameters(), *one.parameters(), *two.parameters()], lr=0.1)
+for i in range(2):
+    h = torch.relu(body(torch.randn(5, 4)))
+    a = nn.functional.cross_entropy(one(h), torch.tensor([0, 1, 2, 0, 1]))
+    b = 0.5 * nn.functional.mse_loss(two(h)[:, 0], torch.randn(5))
+    losses = [a, b]
+    LOSS
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+OF_HEADS = {
+    "a list": "loss = torch.tensor(losses, requires_grad=True).sum()  #!",
+    "numbers": "loss = torch.tensor([a.item(), b.item()], requires_grad=True).mean()  #!",
+    "a leaf made afterwards": "loss = torch.tensor(losses).requires_grad_().sum()  #!",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", OF_HEADS)
+def test_the_numbers_of_several_heads_are_one_finding(name, engine, checks):
+    text = HEADS.replace("LOSS", OF_HEADS[name])
+    found = [each for each in checks.of_text(text, engine).found if each.level != "note"]
+    (one,) = found
+    assert (one.finding.kind, one.more) == ("cut" if "afterwards" in name else "not-reached", 5)
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert "torch.tensor(...)" in "\n".join(row for _, row, _ in lines(one.finding))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_stacked_losses_of_several_heads_have_no_finding(engine, checks):
+    found = checks.of_text(HEADS.replace("LOSS", "loss = torch.stack(losses).sum()"), engine).found
+    assert [each for each in found if each.level != "note"] == []

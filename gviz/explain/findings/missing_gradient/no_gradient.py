@@ -918,7 +918,8 @@ def _reads(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
 def _equals(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
     """Return whether each element with more digits than programs have equals one of a result, if there are some.
 
-    Other elements may be from the program's text: the zeros of ``max(h, 0.0)``.
+    Other elements may be from the program's text: the zeros of ``max(h, 0.0)``. Of several numbers, as the losses in
+    ``torch.tensor([a, b])``, one suffices if it is a result of one number: the others may be of other parameters.
     """
     odd = [one for one in _elements(timeline, new).tolist() if _is_odd(one)]
     if not odd:
@@ -926,7 +927,10 @@ def _equals(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
     computed: set[float] = set()
     for info in results:
         if info.created.kind == "op":
-            computed.update(_elements(timeline, info).tolist())
+            elements = _elements(timeline, info).tolist()
+            if len(elements) == 1 and elements[0] in odd:
+                return True
+            computed.update(elements)
     return computed.issuperset(odd)
 
 
