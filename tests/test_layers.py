@@ -135,6 +135,7 @@ INSIDE = {
         iteration_summary outgoing_gradients pass_contributions findings.training_loop.budget_alarms
         findings.gradient_values.nan_arithmetic findings.gradient_values.nan_remedies
         findings.gradient_values.intended_infinities findings.gradient_values.diverging_training
+        findings.gradient_values.exploding_recurrence
         findings.gradient_values.nan_origin findings.custom_functions.custom_backward_returns findings.errors.checkpoint
         findings.errors.other_errors findings.errors.shape_and_dtype_mismatch
         findings.missing_gradient.update_of_loop_variable findings.missing_gradient.module_flag
