@@ -136,12 +136,13 @@ INSIDE = {
         module_times module_costs iteration_summary outgoing_gradients pass_contributions
         findings.training_loop.budget_alarms findings.gradient_values.nan_arithmetic
         findings.gradient_values.nan_remedies findings.gradient_values.intended_infinities optimizer_construction
-        findings.training_loop.diverging_training findings.gradient_values.nan_origin
-        findings.custom_functions.custom_backward_returns findings.errors.checkpoint findings.errors.other_errors
-        findings.errors.shape_and_dtype_mismatch findings.missing_gradient.update_of_loop_variable
-        findings.missing_gradient.module_flag findings.missing_gradient.backward_of_module
-        findings.model.positions_along_batch findings.training_loop.state_reset_each_step
-        findings.model.constant_condition findings.model.recurrent_output findings.missing_gradient.dropped_result
+        findings.training_loop.diverging_training findings.gradient_values.exploding_recurrence
+        findings.gradient_values.nan_origin findings.custom_functions.custom_backward_returns
+        findings.errors.checkpoint findings.errors.other_errors findings.errors.shape_and_dtype_mismatch
+        findings.missing_gradient.update_of_loop_variable findings.missing_gradient.module_flag
+        findings.missing_gradient.backward_of_module findings.model.positions_along_batch
+        findings.training_loop.state_reset_each_step findings.model.constant_condition
+        findings.model.recurrent_output findings.missing_gradient.dropped_result
         findings.missing_gradient.no_gradient findings.missing_gradient.copied_model
         findings.missing_gradient.unregistered_layers findings.missing_gradient.parameters_without_optimizer
         findings.training_loop.adversarial_gradients findings.training_loop.critic_direction

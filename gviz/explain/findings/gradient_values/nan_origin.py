@@ -39,6 +39,7 @@ from gviz.events import (
 from gviz.explain.backward_passes import factor_of_loss, growing_losses, loss_scale, pass_started, row_text
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
+from gviz.explain.findings.gradient_values.exploding_recurrence import CLIP, exploding_recurrence
 from gviz.explain.findings.gradient_values.intended_infinities import (
     goes_into_softmax,
     is_a_mask,
@@ -177,7 +178,9 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
     if first is not None:
         finding = _trace_back(timeline, first)
         yield finding
-        if finding.fix not in (DIVERGING, LEAPT, STANDARDIZE):  # one cause of all that follows
+        if finding.fix not in (DIVERGING, LEAPT, STANDARDIZE) and not finding.fix.startswith(
+            CLIP
+        ):  # one cause of all that follows
             yield from _further_sources(survey, skipped, finding)
     elif seq:
         stopped = _trace_back(timeline, _place_of(timeline, seq))
@@ -612,6 +615,11 @@ def _born(timeline: Timeline, node: int) -> Finding:
     beyond = overflow(info, result, (operand.value for operand in computation(timeline, node).operands))
     facts = (numbers, *grown, *((Finding("overflow", beyond, info.born, node),) if beyond else ()))
     scale = large_features(timeline, node) if grown or leap is not None else None
+    clipped_never = exploding_recurrence(timeline, node, info.born) if is_of_size(remedy) and not scale else None
+    if clipped_never is not None:
+        fix, edit = clipped_never.fix, clipped_never.edit
+        facts = (replace(clipped_never, fix="", edit=None), *facts)
+        return Finding("nan-born", text, info.born, node, facts, fix, innermost(info), edit=edit)
     if leap is not None or scale is not None:
         facts = (*((scale,) if scale is not None else ()), *facts, *((leap,) if leap is not None else ()))
         return Finding(
