@@ -3,9 +3,11 @@
 import html
 import re
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from recording import timeline_of
 
@@ -20,8 +22,8 @@ from gviz.render.boxes.gradient_bars import bars, is_logarithmic
 from gviz.render.boxes.graph_options import Options
 from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, as_figure, figures_for, page_within
 from gviz.render.forms import png_and_pdf
-from gviz.render.graphviz import column_choice, readable_detail
-from gviz.render.graphviz.chain_columns import is_chain, parts
+from gviz.render.graphviz import column_choice, column_lines, readable_detail, scene_drawing
+from gviz.render.graphviz.chain_columns import columns, is_chain, parts
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.figure_size import in_figure
 from gviz.render.picture_request import ExportOptions, Part, last_moment, moment_scene, requested_scene
@@ -769,3 +771,103 @@ def test_a_transformer_uses_the_width_of_a_slide(tmp_path, level):
     found = re.findall(r'class="node[^"]*">.*?<(?:polygon|path)[^>]* (?:points|d)="([^"]*)"', svg, re.DOTALL)
     sides = [float(x) for points in found for x in re.findall(r"([-\d.]+),", points)]
     assert (max(sides) - min(sides)) * scale >= 0.6 * FIGURES["16:9"].width
+
+
+def masked_chain():
+    """A chain of layers, and a mask that is used in several columns."""
+    layers = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(10))
+    keep = (torch.rand(4, 8) > 0.3).float()
+    y = torch.randn(4, 8)
+    for number, layer in enumerate(layers):
+        y = torch.tanh(layer(y)) * keep if number % 3 == 0 else torch.relu(layer(y))
+    y.pow(2).mean().backward()
+
+
+def plain_chain():
+    layers = [layer for n in range(12) for layer in (torch.nn.Linear(16 + n, 17 + n), torch.nn.ReLU())]
+    torch.nn.Sequential(*layers)(torch.randn(4, 16)).sum().backward()
+
+
+COLUMNED = {
+    "transformer": lambda: MODELS["transformer, 4 layers"](torch),
+    "ResNet": lambda: MODELS["ResNet-18"](torch),
+    "U-Net": lambda: MODELS["U-Net"](torch),
+    "mask": masked_chain,
+    "chain": plain_chain,
+}
+
+
+def area_of(points):
+    across, up = points[::2], points[1::2]
+    return min(across), min(up), max(across), max(up)
+
+
+def numbers_of(text):
+    return [float(number) for number in re.findall(r"-?\d+\.?\d*|-?\.\d+", text)]
+
+
+@pytest.mark.parametrize("program", COLUMNED)
+def test_lines_between_columns_stay_in_the_gaps_and_cross_no_box(tmp_path, program):
+    torch.manual_seed(0)
+    with gviz.record(tmp_path / "t.gviz"):
+        COLUMNED[program]()
+    timeline = load(tmp_path / "t.gviz")
+    options = ExportOptions(figure="16:9", note=lambda _: None)
+    scene = readable_detail.picture_scene(timeline, last_moment(timeline), options)
+    assert scene.columns > 1
+    root = ElementTree.fromstring(scene_drawing.drawn(scene, options, "svg"))
+    groups = {group.get("id").removeprefix("gviz-"): group for group in root.iter(f"{SVG}g") if group.get("id")}
+    boxes = {}
+    for box in scene.boxes:
+        shape = next(part for part in groups[box.key].iter() if part.get("points") or part.get("d"))
+        boxes[box.key] = area_of(numbers_of(shape.get("points") or shape.get("d")))
+    column = columns(scene)
+    sides = {
+        at: area_of([side for key, box in boxes.items() if column[key] == at for side in box])
+        for at in {*column.values()}
+    }
+    between = 0
+    for number, edge in enumerate(scene.edges):
+        knots = numbers_of(next(groups[f"e{number}"].iter(f"{SVG}path")).get("d"))
+        points = sampled([*zip(knots[::2], knots[1::2], strict=True)])
+        for key, (left, top, right, bottom) in boxes.items():
+            inside = [at for at in points if left + 2 < at[0] < right - 2 and top + 2 < at[1] < bottom - 2]
+            assert not inside or key in (edge.source, edge.target), (edge.source, edge.target, key)
+        ends = sorted((column[edge.source], column[edge.target]))
+        if ends[1] == ends[0] + 1:
+            between += 1
+            upright = [x for (x, y), (_, after) in pairwise(points) if abs(after - y) > 3]
+            low, high = sides[ends[0]][2], sides[ends[1]][0]
+            assert all(low < x < high for x in upright), (edge.source, edge.target)
+    assert between >= 2
+
+
+def sampled(knots):
+    """Points on Bezier curves."""
+    points = np.array(knots)
+    t = np.linspace(0, 1, 21)[:, None]
+    weights = np.hstack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3])
+    return np.vstack([weights @ points[at : at + 4] for at in range(0, len(points) - 1, 3)])
+
+
+def test_a_graph_whose_columns_would_be_tangled_is_not_folded(tmp_path):
+    with gviz.record(tmp_path / "t.gviz"):
+        COLUMNED["transformer"]()
+    timeline = load(tmp_path / "t.gviz")
+    options = ExportOptions(figure="16:9", note=lambda _: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(column_lines, "MOST_WIRES", 1)
+        scene = readable_detail.picture_scene(timeline, last_moment(timeline), options)
+    assert scene.columns == 1
+
+
+def test_the_key_of_a_figure_is_below_its_shortest_column(tmp_path):
+    path = transformer_trace(tmp_path)
+    svg, _ = drawn(path, tmp_path / "f.svg", figure="16:9")
+    places = {}
+    for text in ElementTree.fromstring(svg).iter(f"{SVG}text"):
+        places.setdefault(text.text, (float(text.get("x")), float(text.get("y"))))
+    key, loss, norm = (places[word] for word in ("|g|: norm of a gradient", "loss = cross_entropy", "norm LayerNorm"))
+    blocks = next(place for word, place in places.items() if "Block ×4" in (word or ""))
+    assert norm[1] < loss[1] < key[1]
+    assert key[0] > blocks[0]

@@ -10,15 +10,16 @@ as between the blocks of a transformer (`parts`):
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from gviz.render.boxes.edge_content import Edge
 from gviz.render.scene import Scene
 
 
 def columns(scene: Scene) -> dict[str, int]:
     """Return the column of each box of a graph that is folded into columns; empty for any other scene.
 
-    Each column of a chain has the same number of levels. A box without inputs is one level before its first user.
+    Each column of a chain has the same number of levels. A box without inputs is in the column of its first user.
     """
     if scene.columns < 2:
         return {}
@@ -27,7 +28,11 @@ def columns(scene: Scene) -> dict[str, int]:
         return {key: at for at, part in enumerate(_balanced(scene, divided, scene.columns)) for key in part}
     level = box_levels(scene)
     height = -(-(max(level.values(), default=0) + 1) // scene.columns)
-    return {key: at // height for key, at in level.items()}
+    users: dict[str, str] = {}
+    for edge in sorted(_data_lines(scene), key=lambda edge: level[edge.target]):
+        users.setdefault(edge.source, edge.target)
+    inner = {edge.target for edge in _data_lines(scene)}
+    return {key: level[key if key in inner else users.get(key, key)] // height for key in level}
 
 
 def parts(scene: Scene) -> list[list[str]]:
@@ -35,7 +40,7 @@ def parts(scene: Scene) -> list[list[str]]:
 
     Boxes without inputs, and what is made only of constants, may lead to any part. They are in that of the first user.
     """
-    lines = [edge for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0]
+    lines = _data_lines(scene)
     bits = {box.key: 1 << at for at, box in enumerate(scene.boxes)}
     level = box_levels(scene)
     ordered = sorted(bits, key=lambda key: level[key])
@@ -81,7 +86,7 @@ def _leads_alone(
 
 def _balanced(scene: Scene, divided: Sequence[Sequence[str]], most: int) -> list[list[str]]:
     """Return the parts joined to at most this number of columns that are as short as possible."""
-    lines = [edge for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0]
+    lines = _data_lines(scene)
     level = box_levels(scene)
     ordered = sorted(lines, key=lambda edge: level[edge.target])
 
@@ -106,43 +111,31 @@ def _balanced(scene: Scene, divided: Sequence[Sequence[str]], most: int) -> list
 
 
 def column_tops(scene: Scene) -> list[str]:
-    """Return the topmost box with inputs of each column of a folded graph, from left to right."""
+    """Return the topmost box with inputs of each column of a folded chain, from left to right."""
     level, tops = box_levels(scene), dict[int, str]()
     column = columns(scene)
-    if not is_chain(scene):
-        return _entries(scene, column, level)
     inner = {edge.target for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0}
     for key in sorted(column.keys() & inner, key=lambda key: level[key]):
         tops.setdefault(column[key], key)
     return [tops[number] for number in sorted(tops)]
 
 
-def _entries(scene: Scene, column: Mapping[str, int], level: Mapping[str, int]) -> list[str]:
-    """Return where data enters each column; for the first one, the topmost box of the longest way through it."""
-    if not column:
-        return []
-    lines = [edge for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0]
-    entries: dict[int, str] = {}
-    for edge in sorted(lines, key=lambda edge: level[edge.target]):
-        if column[edge.source] == column[edge.target] - 1:
-            entries.setdefault(column[edge.target], edge.target)
-    first = min((key for key in column if not column[key]), key=lambda key: level[key])
-    users = [edge.target for edge in lines if edge.source == first]
-    return [min(users, key=lambda key: level[key], default=first), *(entries[at] for at in sorted(entries))]
-
-
 def is_chain(scene: Scene) -> bool:
     """Return whether each box leads to one box on the next level. Boxes without inputs may lead anywhere."""
-    level, lines = box_levels(scene), [edge for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0]
+    level, lines = box_levels(scene), _data_lines(scene)
     inner = {edge.target for edge in lines}
     steps = {(edge.source, edge.target) for edge in lines if edge.source in inner}
     return len(steps) == len({level[source] for source, _ in steps})  # a line over a level is a second one from a level
 
 
+def _data_lines(scene: Scene) -> list[Edge]:
+    return [edge for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0]
+
+
 def box_levels(scene: Scene) -> dict[str, int]:
     """Return the level of each box: the most lines that lead to it."""
     level = dict.fromkeys((box.key for box in scene.boxes), 0)
-    lines = [edge for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0]
+    lines = _data_lines(scene)
     for _ in level:
         longer = {edge.target: level[edge.source] + 1 for edge in lines if level[edge.target] <= level[edge.source]}
         if not longer or max(longer.values()) > len(level):

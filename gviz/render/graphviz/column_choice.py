@@ -73,9 +73,12 @@ def in_columns(scene: Scene, options: ExportOptions) -> Scene:
     texts: dict[int, float] = {}
     for columns in range(2, MOST_COLUMNS + 1) if options.direction == "auto" else ():
         try:
-            size = figure_size(framed_graph(replace(bare, columns=columns), options), options)
+            graph = framed_graph(replace(bare, columns=columns), options)
+            size = figure_size(graph, options)
         except TooSlowError:
             break
+        if graph.tangled:
+            continue
         texts[columns] = figure.scale(*size) * TEXT
         if texts[columns] >= figure.least:
             break

@@ -8,12 +8,19 @@ from typing import Any, Literal, get_args
 import graphviz
 
 from gviz.errors import GvizError
-from gviz.render.graphviz.process import Picture, draw
+from gviz.render.graphviz.process import Picture, Program, draw
 from gviz.render.graphviz.svg_output import in_a_cell
 
 
 class Digraph(graphviz.Digraph):  # type: ignore[misc]  # the package has no types
-    """A ``Digraph`` that gviz draws. Options that choose another program have no effect."""
+    """A ``Digraph`` that gviz draws. Options that choose another program have no effect.
+
+    `program` is ``nop2`` if all boxes and lines have their positions. A graph in columns is `tangled` if the lines
+    between them cross too often, or cannot be drawn.
+    """
+
+    program: Program = "dot"
+    tangled: bool = False
 
     def pipe(self, format: str | None = None, *_: Any, encoding: str | None = None, **__: Any) -> bytes | str:
         """Return the picture as bytes or, with an encoding, as text. Notebooks use this to show a graph."""

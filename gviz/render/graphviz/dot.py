@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
 
 from rich.cells import cell_len
 
@@ -16,7 +15,6 @@ from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.edge_content import Edge
 from gviz.render.boxes.edges import CONTRACTED
 from gviz.render.graphviz.box_label import CHARACTER, SMALL, SPLIT, box_label, card, coloured, inner, table
-from gviz.render.graphviz.chain_columns import column_tops, columns, is_chain
 from gviz.render.graphviz.coordinates import INCH, Placing
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.direction_and_spacing import BLANK, LANE, ends, flow, repeated, skipping, spacing
@@ -42,10 +40,6 @@ class Manner:
 
 
 USUAL = Manner()
-BEND = ".bend"
-"""The end of the key of the point between two columns."""
-
-
 HOOKED = "normalodot"
 """The end of a line whose gradient a hook has changed: a circle behind the arrow."""
 
@@ -75,47 +69,7 @@ def digraph(scene: Scene, manner: Manner = USUAL) -> Digraph:
         _add_box(graph, box, manner, straight.box(box.key), _HIDDEN if _is_hidden(scene, box) else {})
     add_frames(graph, scene, manner)
     _add_lines(graph, scene, manner, straight)
-    if not manner.placing:
-        _order_columns(graph, scene, manner)
     return graph
-
-
-_COLUMN = {"style": "invis", "margin": "12", "label": ""}
-"""The attributes of an invisible frame around a column. It keeps the boxes of other columns out."""
-_BEND = {"shape": "point", "width": "0.01", "height": "0.01", "style": "invis"}
-"""The attributes of the invisible point between two columns through which the lines to the next column go."""
-
-
-def _order_columns(graph: Digraph, scene: Scene, manner: Manner) -> None:
-    """Let the columns of a folded chain begin at the same height, the first of them at the left."""
-    cards = {box.key for box in scene.boxes if box.op} if manner.theme.form.card != "box" else set()
-    tops = [f"{key}{SPLIT}" if key in cards else key for key in column_tops(scene)]
-    if len(tops) < 2:
-        return
-    if not is_chain(scene):
-        graph.attr(newrank="true")
-        column = columns(scene)
-        for number in sorted({*column.values()}):
-            with graph.subgraph(name=f"cluster_column{number}", graph_attr=_COLUMN) as part:
-                for key in (key for key, at in column.items() if at == number):
-                    part.node(key)
-    bends = {top: f"{top}{BEND}" for top in tops[1:]} if not is_chain(scene) else {}
-    with graph.subgraph(name="tops", graph_attr={"rank": "same"}) as row:
-        for left, right in pairwise(tops):
-            if right in bends:
-                row.node(bends[right], "", **_BEND)
-                row.edge(left, bends[right], "", style="invis")
-                row.edge(bends[right], right, "", style="invis")
-            else:
-                row.edge(left, right, "", style="invis")
-
-
-def _halves(attributes: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the attributes of the two halves of a line through a bend: each has the arrow of its end."""
-    is_back = attributes.get("dir") == "back"
-    plain = {"dir": "none", "arrowhead": "none"}
-    behind = {key: value for key, value in attributes.items() if key != "id"}
-    return (attributes, behind | plain) if is_back else (attributes | plain, behind)
 
 
 _HIDDEN = {"style": "invis"}
@@ -173,8 +127,6 @@ def _add_lines(graph: Digraph, scene: Scene, manner: Manner, straight: Spine) ->
     labelled = boxes and scene.labels_lines
     ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
     duplicates = repeated(scene) if labelled else frozenset()
-    column = columns(scene)
-    bends = {} if is_chain(scene) else {key: f"{key}{BEND}" for key in column_tops(scene)[1:]}
     lanes = skipping(scene) if boxes and not (labelled or placing) else frozenset()
     for number, edge in enumerate(scene.edges):
         route = placing.lines.get(f"e{number}") if placing else {}
@@ -191,13 +143,6 @@ def _add_lines(graph: Digraph, scene: Scene, manner: Manner, straight: Spine) ->
         head += SPLIT if not boxes and head in ops else ""
         if theme.form.card == "wire":
             attributes |= {"tailport": "e"}
-        if column and column[edge.source] != column[edge.target]:
-            attributes |= {"constraint": "false", "weight": "0"}
-            if bend := bends.get(head):
-                before, behind = _halves(attributes)
-                graph.edge(tail, bend, "", **before)
-                graph.edge(bend, head, "", **behind)
-                continue
         is_direct = not (edge.is_write or edge.label.startswith(CONTRACTED))
         is_labelled = labelled or (boxes and not is_direct)  # else it would seem to be a direct use
         label = BLANK if number in duplicates else _edge_label(edge, theme) if is_labelled else ""
@@ -224,7 +169,8 @@ def _graph_attributes(scene: Scene, manner: Manner) -> dict[str, str]:
 def _label(scene: Scene, manner: Manner) -> dict[str, str]:
     """Return the text below the boxes: the title, the line of the program, and the legend. It never moves the boxes."""
     if not manner.theme.form.caption:
-        return {"label": table(_key_rows(scene.key, manner.theme))} if scene.key else {}
+        size = manner.theme.form.size if scene.columns > 1 else SMALL  # next to columns there is room
+        return {"label": table(_key_rows(scene.key, manner.theme, size))} if scene.key else {}
     theme, placing = manner.theme, manner.placing
     title, muted = f"<b>{coloured(scene.title, theme.texts['title'])}</b>", theme.texts["muted"]
     lines = [f"{title}{'&#160;' * 4}{coloured(scene.caption, muted)}"]
@@ -252,7 +198,7 @@ _KEY_WIDTH = 46
 """The most characters of a line of a key: it must not be wider than its figure."""
 
 
-def _key_rows(key: Sequence[str], theme: Theme) -> Iterator[str]:
+def _key_rows(key: Sequence[str], theme: Theme, size: int) -> Iterator[str]:
     """Yield the meanings of letters in lines of similar length."""
     lines: list[str] = []
     for sign in key:
@@ -262,7 +208,7 @@ def _key_rows(key: Sequence[str], theme: Theme) -> Iterator[str]:
         else:
             lines.append(sign)
     for line in lines:
-        text = "&#160;&#160;&#160; ".join(coloured(part, theme.texts["muted"], SMALL) for part in line.split("    "))
+        text = "&#160;&#160;&#160; ".join(coloured(part, theme.texts["muted"], size) for part in line.split("    "))
         yield f'<td align="left">{text}</td>'
 
 

@@ -78,7 +78,7 @@ class TooSmallError(GvizError):
 
 def figure_size(graph: Digraph, options: ExportOptions) -> tuple[float, float]:
     """Return the width and height of a figure in points, before it is scaled."""
-    laid_out = json.loads(draw(graph.source, "json", timeout=options.timeout))
+    laid_out = json.loads(draw(graph.source, "json", program=graph.program, timeout=options.timeout))
     _, _, wide, high = map(float, laid_out["bb"].split(","))
     return wide + 2 * FIGURE_PAD, high + 2 * (FIGURE_PAD + _tab_above(laid_out, high))
 

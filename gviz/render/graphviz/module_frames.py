@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from gviz.render.graphviz.column_layout import folded_graph
 from gviz.render.graphviz.coordinates import Placing
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import Manner, digraph
@@ -17,6 +18,9 @@ FEW_FRAMES, STRETCHED = 4, 1.75
 
 
 def framed_graph(scene: Scene, options: ExportOptions, prefix: str = "gviz") -> Digraph:
+    """Return a scene as a graph for a picture. One in columns has all its positions, and no frames."""
+    if scene.columns > 1:
+        return folded_graph(scene, manner_of(options, prefix), options.timeout)
     return digraph(settled(scene, options, prefix), manner_of(options, prefix))
 
 

@@ -116,11 +116,15 @@ def _worth(scene: Scene, text: float, options: ExportOptions) -> tuple[float, in
 
 
 def _drawn_size(scene: Scene, options: ExportOptions) -> tuple[tuple[float, float], float]:
-    """Return the size of a figure before it is scaled, and the height of its text, as `in_figure` draws it."""
+    """Return the size of a figure before it is scaled, and the height of its text, as `in_figure` draws it.
+
+    Columns with tangled lines between them cannot be read: the height of their text is 0.
+    """
     figure = FIGURES[options.figure or "one-column"]
     graph = replace(scene, key=())
-    size = figure_size(framed_graph(graph, options), options)
-    text = figure.scale(*size) * TEXT
+    framed = framed_graph(graph, options)
+    size = figure_size(framed, options)
+    text = 0.0 if framed.tangled else figure.scale(*size) * TEXT
     if scene.columns < 2 and text < figure.least - 0.05 and options.direction == "auto":
         for way in ("TB", "LR"):
             other = figure_size(turned_graph(graph, options, way), options)

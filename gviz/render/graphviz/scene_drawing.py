@@ -51,7 +51,7 @@ def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str
                 graph = in_figure(graph, FIGURES[options.figure], picture, options, turns=scene.columns < 2)
         else:
             graph = sized(graph, picture, options.scale)
-        return draw(graph.source, picture, timeout=options.timeout)
+        return draw(graph.source, picture, program=graph.program, timeout=options.timeout)
 
     return laid_out_or_simple(count, options, laid_out, lambda: _simple(scene, options, picture, prefix))
 
