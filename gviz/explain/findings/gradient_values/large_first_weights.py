@@ -70,8 +70,8 @@ class _Layer:
 def large_first_weights(survey: Survey) -> Iterator[Finding | None]:
     """Yield the layers whose first weights make the numbers of the first forward grow from layer to layer."""
     timeline = survey.timeline
-    if not survey.passes or len(survey.passes[0][1].roots) != 1:
-        return
+    if len(survey.passes) < 2 or len(survey.passes[0][1].roots) != 1:
+        return  # one pass is no training: there the gradient that grows is what is reported
     start, root = survey.passes[0][0], survey.passes[0][1].roots[0][0]
     yield None
     records = [survey.nodes[node] for node in survey.history(root)] if root in survey.nodes else []
