@@ -508,7 +508,7 @@ def test_the_line_of_the_result_itself_keeps_it():
 )
 def test_the_number_from_which_a_line_makes_a_tensor(text, expected):
     last = text.count("\n")
-    found = program_text.numbers_read(Text(text), at(last))
+    found = next(iter(program_text.numbers_read(Text(text), at(last))), None)
     assert (found and (found[0], found[1].line)) == expected
 
 

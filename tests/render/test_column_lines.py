@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from gviz.render.graphviz import column_layout
 from gviz.render.graphviz.column_lines import (
     APART,
     MARGIN,
@@ -112,3 +113,8 @@ def test_a_curve_has_round_corners_within_its_path(shift):
         along = (knot[0] - before[0]) * (after[0] - knot[0]) + (knot[1] - before[1]) * (after[1] - knot[1])
         assert across == pytest.approx(0, abs=1e-6)
         assert along >= 0
+
+
+def test_a_point_with_one_digit_is_no_mark_of_an_end():
+    assert column_layout._sampled("e,9,6 5,578.92 6,400 7,300 8,12")[0] == (5.0, 578.92)
+    assert column_layout._sampled("e,9,6 5,578.92 6,400 7,300 8,12")[-1] == (9.0, 6.0)

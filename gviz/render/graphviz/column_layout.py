@@ -195,8 +195,8 @@ def _part(graph: dict[str, Any], numbers: Sequence[int], prefix: str) -> _Part:
 def _sampled(pos: str) -> list[Spot]:
     """Return the points of a Graphviz spline, on its way."""
     words = pos.split()
-    marks = {word[0]: _spot(word[2:]) for word in words if word[1] == ","}
-    knots = [_spot(word) for word in words if word[1] != ","]
+    marks = {word[0]: _spot(word[2:]) for word in words if word[0] in "se"}
+    knots = [_spot(word) for word in words if word[0] not in "se"]
     spots = [marks["s"]] if "s" in marks else []
     spots.append(knots[0])
     for at in range(0, len(knots) - 3, 3):
@@ -299,7 +299,7 @@ def _moved(places: str, shift: Spot) -> str:
     """Return a place, or the points of a line, moved."""
 
     def one(word: str) -> str:
-        mark, rest = (word[:2], word[2:]) if word[1] == "," and word[0] in "se" else ("", word)
+        mark, rest = (word[:2], word[2:]) if word[0] in "se" else ("", word)
         x, y = _spot(rest)
         return f"{mark}{_point((x + shift[0], y + shift[1]))}"
 
