@@ -103,7 +103,7 @@ def test_a_repeat_expands_to_its_modules_and_a_module_to_its_calls():
     assert titles(folds) == titles(at("modules"))
 
 
-@pytest.mark.parametrize("typed", ["blocks.0–2", "blocks*", "blocks.0–2 ×3", "blocks.0–2 Block ×3"])
+@pytest.mark.parametrize("typed", ["blocks.0–2", "blocks.*", "blocks**", "blocks.0–2 ×3", "blocks.0–2 Block ×3"])
 def test_a_repeat_expands_by_the_text_that_names_it(typed):
     folds = at("modules")
     assert folds.expand(0, typed) == typed
