@@ -87,7 +87,7 @@ def _constant(write: InitialWrite) -> float | None:
 
 
 def _filled_with(made: ast.expr | None) -> float | None:
-    """Return the number of which an expression makes a whole tensor: ``torch.zeros(3)``, ``0 * w``."""
+    """Return the one number that fills the tensor of an expression: ``torch.zeros(3)``, ``0 * w``."""
     match made:
         case ast.Call(args=args, keywords=keywords) as call:
             name = called_name(call)
@@ -343,8 +343,9 @@ def _holds(timeline: Timeline, test: ast.expr, base: str, name: str) -> bool | N
 
 
 def _is_of_kind(timeline: Timeline, kinds: ast.expr, name: str) -> bool | None:
-    """Return whether the module of a parameter is of one of these classes; None if a class of the program is among
-    them, of which it may be a subclass.
+    """Return whether the module of a parameter is of one of these classes.
+
+    None if it may be a subclass of one of them, as a class of the program is among them.
     """
     kind = _kind_of_module(timeline, name.rpartition(".")[0])
     parts = kinds.elts if isinstance(kinds, ast.Tuple | ast.List | ast.Set) else [kinds]

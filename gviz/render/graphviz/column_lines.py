@@ -348,7 +348,7 @@ class _Board:
         return min(column.area.low for column in self.columns) - shift
 
     def _shift(self, number: int, place: Place, *, centred: bool = True) -> float:
-        """Return by how many points a wire is beside the middle, or the first, of those that share a place."""
+        """Return the points from the middle, or from the first, of the wires that share a place to this one."""
         users = self.orders.get(place, [number])
         if number not in users:
             return 0.0
@@ -363,7 +363,7 @@ NEAR = 4
 ROUNDS = 3
 """How often the orders of all places are searched."""
 MOST_ORDERED = 4
-"""The most wires of one place of which all orders are tried."""
+"""All orders of the wires of one place are tried if there are at most this many."""
 
 
 def _orders(users: Sequence[int]) -> Iterator[list[int]]:

@@ -240,7 +240,7 @@ def _root(failure: Failure) -> int:
 
 
 def _lost_at(timeline: Timeline, root: int) -> int:
-    """Return the earliest operation on the untracked path to the root of which an input is tracked; 0 if there is none.
+    """Return the earliest operation with a tracked input on the untracked path to the root; 0 if there is none.
 
     What a tracked input was made from is not looked at: a tensor of integers there, such as a sampled action, is not
     the reason. Of several operations, one that loses real numbers is, if there is one.

@@ -96,7 +96,7 @@ def large_first_weights(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _layer(survey: Survey, record: NodeRecord) -> _Layer | None:
-    """Return a product with a matrix of weights, if these are too large and have made its result so."""
+    """Return a product with a matrix of weights, if these are too large and its result is too large because of them."""
     if record.op not in _LAYERS or record.stats is None:
         return None
     sources = [survey.unwrapped(source) for source in survey.sources(record)]

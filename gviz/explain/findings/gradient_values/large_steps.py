@@ -53,7 +53,7 @@ _ORDINARY = 100.0
 """A first gradient above this many times its parameter is itself too large."""
 
 _MANY = 5
-"""After so many steps that each made it worse, the size of the first gradient is no reason."""
+"""The size of the first gradient is no reason if this many steps each made the parameters larger."""
 
 
 @dataclass(slots=True)

@@ -195,7 +195,7 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
 
 
 def last_alarm(timeline: Timeline) -> str:
-    """Return the last alarm of `gviz monitor` in words, with the iterations in one of which it began; else empty.
+    """Return the last alarm of `gviz monitor` in words, with the iterations among which it began; else empty.
 
     Not every iteration is looked at. If the alarm is a nan or inf, those iterations of the range that are recorded
     whole show whether it had appeared before, appears in them, or comes later.

@@ -73,7 +73,7 @@ def never_stepped(survey: Survey) -> Iterator[Finding]:
 
 
 def _at_one_level(timeline: Timeline, findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield findings, of which those about the parameters of one layer have one level: that of the surest.
+    """Yield the findings, and give those about the parameters of one layer the level of the surest of them.
 
     The parameters of a layer share the call that made them, and it is one fact that the optimizer has none of them.
     """

@@ -89,7 +89,7 @@ class _Weight:
 
 
 def untrained_rows(survey: Survey) -> Iterator[Finding | None]:
-    """Yield the weights of which some rows have no path to any loss."""
+    """Yield the weights that have rows without a path to any loss."""
     timeline = survey.timeline
     roots = [node for _, event in survey.passes for node in roots_of_pass(timeline, event.pass_nr)]
     live = set(survey.history(*roots))
