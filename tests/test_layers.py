@@ -145,7 +145,7 @@ INSIDE = {
         findings.model.recurrent_output findings.missing_gradient.dropped_result
         findings.missing_gradient.no_gradient findings.missing_gradient.copied_model
         findings.missing_gradient.unregistered_layers findings.missing_gradient.parameters_without_optimizer
-        findings.training_loop.adversarial_gradients findings.training_loop.critic_direction
+        findings.training_loop.adversarial_gradients findings.loss.critic_direction
         findings.training_loop.gradient_clearing findings.gradient_values.opposed_pass_gradients
         findings.training_loop.gradient_clipping findings.training_loop.loss_scale
         findings.training_loop.gradient_accumulation findings.training_loop.learning_rate
@@ -188,10 +188,10 @@ INSIDE = {
         findings.model.softmax_dimension findings.model.mask_after_softmax findings.model.duplicate_index
         findings.loss.losses_of_log_probabilities findings.state_and_data.writes_through_data
         findings.training_loop.rising_rate findings.missing_gradient.untrained_rows
-        findings.missing_gradient.detached_weight findings.gradient_values.large_steps
-        findings.gradient_values.large_first_weights findings.missing_gradient.frozen_zero_weights finding_kinds
-        gradients_read why failed_call leaf_findings checked_finding suppressed_findings check typed_question
-        node_facts event_description gradcheck_report whatif""",
+        findings.missing_gradient.detached_weight findings.training_loop.large_steps
+        findings.model.large_first_weights findings.missing_gradient.frozen_zero_weights finding_kinds
+        findings.errors.missing_grad why failed_call leaf_findings checked_finding suppressed_findings check
+        typed_question node_facts event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
         modes operation_watchers anomaly_detection printing node tensor promotion random broadcasting instrumentation op
