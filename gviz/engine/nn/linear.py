@@ -11,9 +11,8 @@ from gviz.engine.nn import functional as F
 from gviz.engine.nn import init
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter, begin, empty
-from gviz.engine.ops._reduction_arguments import one_dim
 from gviz.engine.ops.matrix_products import trilinear
-from gviz.engine.ops.shape import reshape, run
+from gviz.engine.ops.shape import one_dim, reshape, run
 from gviz.engine.tensor import Tensor
 
 

@@ -18,6 +18,7 @@ from gviz.engine.tensor import Tensor
 from gviz.values.value import Array
 
 Dims = int | Sequence[int] | None
+Shape = tuple[int, ...]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -35,11 +36,9 @@ def reduced_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
     return dims if ndim else ()
 
 
-def one_dim(dim: int, ndim: int) -> int:
-    """One dimension, counted from 0. Raises TypeError for anything but an integer."""
-    if not isinstance(dim, (int, np.integer)):
-        raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
-    return normal_dims(dim, ndim)[0]
+def all_dims(self: Any, dim: Shape | None) -> Shape:
+    """The dimensions to reduce, where None stands for all; for use in kernels and rules."""
+    return tuple(range(len(self.shape))) if dim is None else dim
 
 
 def spread(g: Any, sizes: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> Any:
@@ -91,3 +90,9 @@ def name_of(dtype: DType | None, self: Tensor | None = None) -> str | None:
     if self is not None and self.requires_grad and thread.grad_enabled and not dtype.is_floating_point:
         raise RuntimeError(f"Autograd not support dtype: {dtype.tensor_type}")
     return dtype.name
+
+
+def in_wide_dtype(self: Array, dtype: str | None) -> Array:
+    """`self` in the dtype in which sums and products are computed: int64 for integers."""
+    self = in_dtype(self, dtype)
+    return self if dtype is not None or self.dtype.kind == "f" else self.astype(np.int64)

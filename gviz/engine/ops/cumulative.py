@@ -12,12 +12,7 @@ from gviz.engine.functions_and_methods import Number, Runner, checked, front
 from gviz.engine.op import Example, Op, Rule, apply, zeros
 from gviz.engine.ops._examples import normal, spaced
 from gviz.engine.ops._kernels import all_in_rows, in_rows, only, refuse_unless
-from gviz.engine.ops._reduction_arguments import (
-    in_dtype,
-    name_of,
-    numpy_names,
-    one_dim,
-)
+from gviz.engine.ops._reduction_arguments import in_wide_dtype, name_of, numpy_names
 from gviz.engine.ops.arithmetic import over_number, times_number
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.copying import copy_
@@ -25,7 +20,7 @@ from gviz.engine.ops.elementary_functions import exp
 from gviz.engine.ops.gathering import scatter_along
 from gviz.engine.ops.indexing import sliced
 from gviz.engine.ops.joining import cat
-from gviz.engine.ops.shape import run
+from gviz.engine.ops.shape import one_dim, run
 from gviz.engine.tensor import Tensor, count_writes, new_tensor
 from gviz.engine.views import apply_in_place
 from gviz.values.value import Array
@@ -35,9 +30,8 @@ from gviz.values.value import Array
 
 
 def _cumsum(self: Array, dim: int, dtype: str | None = None) -> Any:
-    self = in_dtype(self, dtype)
-    refuse_unless(dtype is None or self.dtype.kind != "b", "cumsum_out_cpu", self)
-    wide = self if dtype is not None or self.dtype.kind == "f" else self.astype(np.int64)
+    wide = in_wide_dtype(self, dtype)
+    refuse_unless(wide.dtype.kind != "b", "cumsum_out_cpu", wide)
     sums = np.add.accumulate(wide, axis=dim, dtype=wide.dtype) if wide.ndim else wide.copy()
     return sums + 0 if wide.ndim and wide.dtype.kind == "f" else sums  # 0 + -0 is 0
 

@@ -12,18 +12,15 @@ from gviz.engine.functions_and_methods import Number, checked, front, number
 from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import spaced
 from gviz.engine.ops._kernels import all_in_rows, in_rows, refuse_unless
-from gviz.engine.ops._reduction_arguments import Dims, applied, kept, numpy_names, one_dim, reduced_dims
+from gviz.engine.ops._reduction_arguments import Dims, Shape, all_dims, applied, kept, numpy_names, reduced_dims
 from gviz.engine.ops.comparison import maximum, minimum, where
 from gviz.engine.ops.gathering import gather_op, scatter_along
-from gviz.engine.ops.shape import unsqueeze_dims
+from gviz.engine.ops.shape import one_dim, unsqueeze_dims
 from gviz.engine.tensor import Tensor
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The largest and smallest elements, of all or along dimensions, and their indices.
-
-
-Shape = tuple[int, ...]
 
 
 def at_indices(g: Any, indices: Any, self_sym_sizes: Shape, dim: int, keepdim: bool) -> Any:
@@ -120,7 +117,7 @@ def _over_dims(name: str, grad_fn: str, ufunc: np.ufunc) -> Op:
     """``amax`` or ``amin``: tied elements share the gradient."""
 
     def vjp(g: Any, self: Any, result: Any, dim: Shape, keepdim: bool) -> Any:
-        dims = dim or tuple(range(len(self.shape)))
+        dims = all_dims(self, dim or None)
         return kept(g, dims, keepdim) * tied_along(self, result, dim=dims, keepdim=keepdim)
 
     return Op(

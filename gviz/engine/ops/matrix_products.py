@@ -20,7 +20,6 @@ from gviz.engine.op import Example, Op, Rule, apply, promote_operands
 from gviz.engine.ops._declaration import Prepared
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import check_broadcast, refuse_unless
-from gviz.engine.ops._reduction_arguments import one_dim
 from gviz.engine.ops.copying import clone, contiguous
 from gviz.engine.ops.joining import common_shape
 from gviz.engine.ops.shape import (
@@ -29,6 +28,7 @@ from gviz.engine.ops.shape import (
     expanded,
     flatten,
     normal_dims,
+    one_dim,
     permute_front,
     reshape,
     reshaped,

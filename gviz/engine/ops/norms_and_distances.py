@@ -13,11 +13,21 @@ from gviz.engine.functions_and_methods import Number, checked, front
 from gviz.engine.op import Example, Op, Reading, Rule, apply, zeros
 from gviz.engine.ops._examples import normal, spaced
 from gviz.engine.ops._kernels import in_rows
-from gviz.engine.ops._reduction_arguments import Dims, applied, in_dtype, kept, name_of, numpy_names, reduced_dims
+from gviz.engine.ops._reduction_arguments import (
+    Dims,
+    Shape,
+    all_dims,
+    applied,
+    in_dtype,
+    kept,
+    name_of,
+    numpy_names,
+    reduced_dims,
+)
 from gviz.engine.ops.arithmetic import absolute, sign
 from gviz.engine.ops.comparison import isnan, where_op
 from gviz.engine.ops.elementary_functions import exp
-from gviz.engine.ops.reductions import Shape, sum_dim
+from gviz.engine.ops.reductions import sum_dim
 from gviz.engine.tensor import Tensor
 from gviz.values.value import Array
 
@@ -31,7 +41,7 @@ def _uneven(*shape: int) -> Array:
 
 def _size(self: Array, ord: Number, dim: Shape | None, keepdim: Any, dtype: str | None = None) -> Any:
     self = in_dtype(self, dtype)
-    axis = tuple(range(self.ndim)) if dim is None else dim
+    axis = all_dims(self, dim)
     wide = np.abs(self).astype(np.float64)
     if ord == 0:
         result = np.add.reduce(wide != 0, axis=axis, keepdims=keepdim, dtype=np.float64)
@@ -43,13 +53,9 @@ def _size(self: Array, ord: Number, dim: Shape | None, keepdim: Any, dtype: str 
     return np.asarray(result).astype(self.dtype)
 
 
-def _dims_of(self: Any, dim: Shape | None) -> Shape:
-    return tuple(range(len(self.shape))) if dim is None else dim
-
-
 def _through_norm(g: Any, self: Any, result: Any, ord: Number, dim: Shape | None, keepdim: bool) -> Any:
     """Zero where the norm is 0: at that point no direction is distinguished."""
-    dims = _dims_of(self, dim)
+    dims = all_dims(self, dim)
     g, result = kept(g, dims, keepdim), kept(result, dims, keepdim)
     nought = zeros(g, ())
     if ord == 0:

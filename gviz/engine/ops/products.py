@@ -11,30 +11,17 @@ from gviz.engine.functions_and_methods import checked, front
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import in_rows, refuse_unless
-from gviz.engine.ops._reduction_arguments import (
-    applied,
-    in_dtype,
-    kept,
-    name_of,
-    numpy_names,
-    one_dim,
-)
+from gviz.engine.ops._reduction_arguments import applied, in_wide_dtype, kept, name_of, numpy_names
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.cumulative import derive_cumulative, from_end
 from gviz.engine.ops.reductions import sum_dim
-from gviz.engine.ops.shape import expand, flip_op, in_shape, roll_op, transpose, unsqueeze_dims
+from gviz.engine.ops.shape import expand, flip_op, in_shape, one_dim, roll_op, transpose, unsqueeze_dims
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values.value import Array
 
 
-def _wide(self: Array, dtype: str | None) -> Array:
-    """`self` in the dtype in which products are computed: int64 for integers."""
-    self = in_dtype(self, dtype)
-    return self if dtype is not None or self.dtype.kind == "f" else self.astype(np.int64)
-
-
 def _cumprod(self: Array, dim: int, dtype: str | None = None) -> Any:
-    wide = _wide(self, dtype)
+    wide = in_wide_dtype(self, dtype)
     refuse_unless(wide.dtype.kind != "b", "cumprod_out_cpu", wide)
     return np.multiply.accumulate(wide, axis=dim, dtype=wide.dtype) if wide.ndim else wide.copy()
 
@@ -104,7 +91,7 @@ def _with_zeros(count: int) -> Array:
 
 
 def _prod(self: Array, dim: int | None = None, keepdim: Any = False, dtype: str | None = None) -> Any:
-    wide = _wide(self, dtype)
+    wide = in_wide_dtype(self, dtype)
     return np.multiply.reduce(wide, axis=dim if wide.ndim else None, keepdims=keepdim, dtype=wide.dtype)
 
 

@@ -18,6 +18,8 @@ from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import in_rows
 from gviz.engine.ops._reduction_arguments import (
     Dims,
+    Shape,
+    all_dims,
     applied,
     in_dtype,
     name_of,
@@ -32,9 +34,6 @@ from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Sums and means, of all elements or along dimensions.
-
-
-Shape = tuple[int, ...]
 
 
 def _sum(self: Array, dim: Any = None, keepdim: Any = False, dtype: str | None = None) -> Any:
@@ -144,7 +143,7 @@ def _nansum(self: Array, dim: Shape | None, keepdim: bool, dtype: str | None = N
 
 
 def _through_nansum(g: Any, self: Any, dim: Shape | None, keepdim: bool) -> Any:
-    dims = tuple(range(len(self.shape))) if dim is None else dim
+    dims = all_dims(self, dim)
     return spread(g, tuple(self.shape), dims, keepdim) * eq(self, self)  # a product: an infinite gradient is nan there
 
 

@@ -55,6 +55,13 @@ def normal_dims(dim: int | Sequence[int], ndim: int) -> tuple[int, ...]:
     return tuple(d % size for d in dims)
 
 
+def one_dim(dim: int, ndim: int) -> int:
+    """One dimension, counted from 0. Raises TypeError for anything but an integer."""
+    if not isinstance(dim, (int, np.integer)):
+        raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
+    return normal_dims(dim, ndim)[0]
+
+
 def sizes_of(args: tuple[Any, ...]) -> tuple[int, ...]:
     """The sizes passed as separate arguments or as one sequence."""
     flat = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args

@@ -12,8 +12,8 @@ from gviz.engine.functions_and_methods import Number, checked, front, number
 from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import spaced
 from gviz.engine.ops._kernels import laid_out_as, refuse_unless
-from gviz.engine.ops._reduction_arguments import one_dim
 from gviz.engine.ops.extremes import at_indices
+from gviz.engine.ops.shape import one_dim
 from gviz.engine.tensor import Tensor
 from gviz.values.value import Array
 

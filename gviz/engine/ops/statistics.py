@@ -13,9 +13,9 @@ from gviz.engine.functions_and_methods import Number, checked, front
 from gviz.engine.op import Example, Op, Rule, apply, zeros
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import all_in_rows, in_rows
-from gviz.engine.ops._reduction_arguments import Dims, kept, numpy_names, reduced_dims, spread
+from gviz.engine.ops._reduction_arguments import Dims, Shape, all_dims, kept, numpy_names, reduced_dims, spread
 from gviz.engine.ops.comparison import where_op
-from gviz.engine.ops.reductions import Shape, mean_dim
+from gviz.engine.ops.reductions import mean_dim
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.source.call_stack import warn
 from gviz.values.value import Array
@@ -24,17 +24,13 @@ from gviz.values.value import Array
 # Variances and standard deviations.
 
 
-def _all_dims(self: Any, dim: Shape | None) -> Shape:
-    return dim or tuple(range(len(self.shape)))
-
-
 def _freedom(self: Any, dim: Shape, correction: Number | None) -> Number:
     size: int = prod([self.shape[d] for d in dim])
     return size - (1 if correction is None else correction)
 
 
 def _var(self: Array, dim: Shape | None, correction: Number | None, keepdim: Any) -> Any:
-    dims = _all_dims(self, dim)
+    dims = all_dims(self, dim or None)
     wide = self.astype(np.float64)
     size = prod([self.shape[d] for d in dims])
     middle = np.add.reduce(wide, axis=dims, keepdims=True) / np.float64(size)
@@ -52,7 +48,7 @@ def _centered(self: Any, dim: Shape) -> Any:
 
 
 def _through_var(g: Any, self: Any, dim: Shape | None, correction: Number | None, keepdim: bool) -> Any:
-    dims = _all_dims(self, dim)
+    dims = all_dims(self, dim or None)
     freedom = _freedom(self, () if dim == () else dims, correction)  # PyTorch counts nothing for ``var(())``
     incoming, centered = kept(g, dims, keepdim), _centered(self, dims)
     if freedom <= 0 and (dim is None or not self.shape):
@@ -68,7 +64,7 @@ def _through_std(g: Any, self: Any, result: Any, dim: Shape | None, correction: 
 
 
 def _through_mean(g: Any, self: Any, dim: Shape | None, keepdim: bool) -> Any:
-    dims = _all_dims(self, dim)
+    dims = all_dims(self, dim or None)
     return spread(g / prod([self.shape[d] for d in dims]), tuple(self.shape), dims, keepdim)
 
 
@@ -105,7 +101,7 @@ def _with_mean(name: str, grad_fn: str, forward: Callable[..., Any], vjp: Callab
     """Compute both at once, the deviation and the mean."""
 
     def both(self: Array, **attrs: Any) -> tuple[Any, Any]:
-        dims = _all_dims(self, attrs["dim"])
+        dims = all_dims(self, attrs["dim"] or None)
         total = np.add.reduce(self, axis=dims, keepdims=attrs["keepdim"], dtype=np.float64)
         size = np.float64(prod([self.shape[d] for d in dims]) or np.nan)  # 0 / 0 has a minus sign
         return forward(self, **attrs), np.asarray(total / size).astype(self.dtype)
