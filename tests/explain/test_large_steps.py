@@ -80,9 +80,41 @@ def test_a_divergence_that_is_still_finite_names_the_rate_too(engine, checks):
     assert "large-steps" in found or underlined(text, found["diverging"].finding.at) == "lr=0.9"
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("before", ["", "unused = (0 * x).log()\n"])
+def test_a_divergence_that_ends_with_dead_units_names_the_rate(before, engine, checks):
+    text = program(f"{before}opt = torch.optim.SGD(net.parameters(), lr=0.8)\nx, y = 3 * x, 3 * y")
+    found = findings(text, engine, checks)
+    assert underlined(text, found["large-steps"].finding.at) == "lr=0.8"
+    assert "; the loss " in found["large-steps"].finding.parts[0].text
+
+
+LINE = """
+x = torch.randn(32, 4)
+y = BASE + x[:, :1]
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(STEPS):
+    loss = F.mse_loss(net(x), y) + MORE
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def line(base=50, steps=20, more="0.0"):
+    return HEAD + LINE.replace("BASE", str(base)).replace("STEPS", str(steps)).replace("MORE", more)
+
+
 OF_ANOTHER_REASON = {
     "a rate that works": program("opt = torch.optim.SGD(net.parameters(), lr=0.05)"),
     "large features": program("opt = torch.optim.SGD(net.parameters(), lr=0.1)\nx = 900 * x"),
+    "large features in more steps": line().replace("y = 50", "x = 300 * x\ny = 50"),
+    "a sample with nan after steps that worked": line(more="net(x * (float('nan') if step == 16 else 1)).mean()"),
+    "a logarithm of 0 after steps that worked": line(more="(0.0 if step < 15 else (0 * net(x)).mean().log())"),
+    "a target that grows up to inf": line(steps=500).replace("net(x), y)", "net(x), 1.1**step * y)"),
+    "a target that becomes larger": line(0).replace("net(x), y)", "net(x), (1 if step < 8 else 1000) * y)"),
+    "large targets": line(1e7),
     "an undefined logarithm": program("opt = torch.optim.SGD(net.parameters(), lr=0.05)").replace(
         "F.mse_loss(net(x), y)", "(net(x) - y).pow(2).mean() + (0 * net(x)).log().mean()"
     ),
