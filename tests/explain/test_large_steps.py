@@ -216,6 +216,38 @@ def test_first_weights_that_are_too_large_are_named_where_they_are_drawn(name, e
     assert not {"nan-born", "nan-born-backward", "exploding", "large-steps", "diverging"} & found.keys()
 
 
+REGRESSION = DEEP.replace("F.cross_entropy(net(x), y)", "F.mse_loss(net(x)[:, 0], x[:, 0])").replace(
+    "WRITE", "nn.init.normal_(m.weight, std=0.6)"
+)
+SCORES = """
+x, y = torch.randn(64, 64), torch.randint(0, 3, (64,))
+net = nn.Linear(64, 3)
+nn.init.normal_(net.weight, std=STD)  #!
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(3):
+    loss = F.cross_entropy(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_first_weights_that_are_somewhat_too_large_are_the_reason_of_a_nan(engine, checks):
+    text = HEAD + REGRESSION.replace("SIZE", "1")
+    one = findings(text, engine, checks)["large-start"]
+    assert one.level == "warning"
+    assert one.finding.at.line == line_of(text)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_large_first_scores_of_a_classifier_are_a_note(engine, checks):
+    text = HEAD + SCORES.replace("STD", "3.0")
+    one = findings(text, engine, checks)["large-start"]
+    assert one.level == "note"
+    assert one.finding.at.line == line_of(text)
+
+
 ORDINARY = {
     "kaiming": DEEP.replace("WRITE", "nn.init.kaiming_normal_(m.weight)").replace("SIZE", "1"),
     "xavier": DEEP.replace("WRITE", "nn.init.xavier_uniform_(m.weight)").replace("SIZE", "1"),
@@ -226,6 +258,9 @@ ORDINARY = {
     .replace("@ w2)", "@ w2 / 8)")
     .replace("@ w3,", "@ w3 / 8,"),
     "large targets": program("opt = torch.optim.SGD(net.parameters(), lr=0.0001)\ny = 1e4 * y", 5),
+    "a single pass": DEEP.replace("WRITE", "nn.init.normal_(m.weight)").replace("SIZE", "1").replace("(6)", "(1)"),
+    "somewhat large weights that do no harm": REGRESSION.replace("SIZE", "1").replace("lr=0.02", "lr=1e-9"),
+    "somewhat large scores": SCORES.replace("STD", "1.2"),
 }
 
 
