@@ -260,6 +260,9 @@ ORDINARY = {
     "large targets": program("opt = torch.optim.SGD(net.parameters(), lr=0.0001)\ny = 1e4 * y", 5),
     "a single pass": DEEP.replace("WRITE", "nn.init.normal_(m.weight)").replace("SIZE", "1").replace("(6)", "(1)"),
     "somewhat large weights that do no harm": REGRESSION.replace("SIZE", "1").replace("lr=0.02", "lr=1e-9"),
+    "scores of weights that are not drawn": SCORES.replace(
+        "nn.init.normal_(net.weight, std=STD)", "net.weight.data.copy_(3 * torch.arange(192.0).sin().view(3, 64))"
+    ),
     "somewhat large scores": SCORES.replace("STD", "1.2"),
 }
 
