@@ -43,6 +43,8 @@ MISSING = {
         "loss = loss + (F.linear(enc(x), enc.weight.detach().t()) - x).pow(2).mean()", "note", "enc.weight.t()"),
     "a multiple": (
         "loss = loss + (enc(x) @ (0.5 * enc.weight.data) - x).pow(2).mean()", "warning", "0.5 * enc.weight)"),
+    "in a later step": (
+        "if step == 2:\n    loss = loss + (enc(x) @ enc.weight.data - x).pow(2).mean()", "warning", "@ enc.weight -"),
 }  # fmt: skip
 WITH_TORCH_FUNC = "a critic that another loss trains"
 """The program that needs torch.func, which the built-in engine lacks."""
@@ -53,6 +55,12 @@ RIGHT = {
     "a power iteration": (
         "v = F.normalize(enc.weight.data.t() @ u, dim=0)\nu = F.normalize(enc.weight.data @ v, dim=0)\n"
         "loss = loss + 0.01 * u @ enc.weight @ v"),
+    "a number that is only printed": "print((enc(x) @ enc.weight.data - x).pow(2).mean().item())",
+    "an input with a gradient of its own": (
+        "p = torch.randn(8, 6, requires_grad=True)\n"
+        "loss = loss + (enc(p) - enc(p.detach())).pow(2).mean() + enc(p).mean()"),
+    "copies of all parameters": (
+        "w, b = [p.detach() for p in enc.parameters()]\nloss = loss + F.linear(out, w, b).pow(2).mean()"),
     "decay by hand": "enc.weight.data.mul_(0.999)",
     "an estimate that passes the gradient through": (
         "w = enc.weight + (enc.weight.data.sign() - enc.weight.detach())\nloss = loss + F.linear(x, w).pow(2).mean()"),

@@ -33,6 +33,7 @@ for i in range(3):
     opt.zero_grad()
     loss.backward()
     opt.step()
+    EACH
 """
 LINEAR = "torch.randn(6, 4)"
 HEAD = "head = nn.Linear(4, 1)\n"
@@ -88,12 +89,17 @@ RIGHT = {
         "model.requires_grad_(False)",
         LINEAR,
     ),
+    "unfrozen for the next stage": (
+        f"model = Adapted(nn.Linear(4, 4))\n{HEAD}model.requires_grad_(False)",
+        LINEAR,
+        "model.requires_grad_(i == 2)",
+    ),
 }  # fmt: skip
 
 
 def found(case, engine, checks):
-    model, data = case
-    text = PROGRAM.replace("MODEL", model).replace("DATA", data)
+    model, data, each = (*case, "pass")[:3]
+    text = PROGRAM.replace("MODEL", model).replace("DATA", data).replace("EACH", each)
     outcome = checks.of_text(text, engine)
     assert outcome.errors == []
     return text, [one for one in outcome.found if one.finding.kind == "frozen-zero"]

@@ -80,9 +80,41 @@ def test_a_divergence_that_is_still_finite_names_the_rate_too(engine, checks):
     assert "large-steps" in found or underlined(text, found["diverging"].finding.at) == "lr=0.9"
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("before", ["", "unused = (0 * x).log()\n"])
+def test_a_divergence_that_ends_with_dead_units_names_the_rate(before, engine, checks):
+    text = program(f"{before}opt = torch.optim.SGD(net.parameters(), lr=0.8)\nx, y = 3 * x, 3 * y")
+    found = findings(text, engine, checks)
+    assert underlined(text, found["large-steps"].finding.at) == "lr=0.8"
+    assert "; the loss " in found["large-steps"].finding.parts[0].text
+
+
+LINE = """
+x = torch.randn(32, 4)
+y = BASE + x[:, :1]
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(STEPS):
+    loss = F.mse_loss(net(x), y) + MORE
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def line(base=50, steps=20, more="0.0"):
+    return HEAD + LINE.replace("BASE", str(base)).replace("STEPS", str(steps)).replace("MORE", more)
+
+
 OF_ANOTHER_REASON = {
     "a rate that works": program("opt = torch.optim.SGD(net.parameters(), lr=0.05)"),
     "large features": program("opt = torch.optim.SGD(net.parameters(), lr=0.1)\nx = 900 * x"),
+    "large features in more steps": line().replace("y = 50", "x = 300 * x\ny = 50"),
+    "a sample with nan after steps that worked": line(more="net(x * (float('nan') if step == 16 else 1)).mean()"),
+    "a logarithm of 0 after steps that worked": line(more="(0.0 if step < 15 else (0 * net(x)).mean().log())"),
+    "a target that grows up to inf": line(steps=500).replace("net(x), y)", "net(x), 1.1**step * y)"),
+    "a target that becomes larger": line(0).replace("net(x), y)", "net(x), (1 if step < 8 else 1000) * y)"),
+    "large targets": line(1e7),
     "an undefined logarithm": program("opt = torch.optim.SGD(net.parameters(), lr=0.05)").replace(
         "F.mse_loss(net(x), y)", "(net(x) - y).pow(2).mean() + (0 * net(x)).log().mean()"
     ),
@@ -184,6 +216,38 @@ def test_first_weights_that_are_too_large_are_named_where_they_are_drawn(name, e
     assert not {"nan-born", "nan-born-backward", "exploding", "large-steps", "diverging"} & found.keys()
 
 
+REGRESSION = DEEP.replace("F.cross_entropy(net(x), y)", "F.mse_loss(net(x)[:, 0], x[:, 0])").replace(
+    "WRITE", "nn.init.normal_(m.weight, std=0.6)"
+)
+SCORES = """
+x, y = torch.randn(64, 64), torch.randint(0, 3, (64,))
+net = nn.Linear(64, 3)
+nn.init.normal_(net.weight, std=STD)  #!
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(3):
+    loss = F.cross_entropy(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_first_weights_that_are_somewhat_too_large_are_the_reason_of_a_nan(engine, checks):
+    text = HEAD + REGRESSION.replace("SIZE", "1")
+    one = findings(text, engine, checks)["large-start"]
+    assert one.level == "warning"
+    assert one.finding.at.line == line_of(text)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_large_first_scores_of_a_classifier_are_a_note(engine, checks):
+    text = HEAD + SCORES.replace("STD", "3.0")
+    one = findings(text, engine, checks)["large-start"]
+    assert one.level == "note"
+    assert one.finding.at.line == line_of(text)
+
+
 ORDINARY = {
     "kaiming": DEEP.replace("WRITE", "nn.init.kaiming_normal_(m.weight)").replace("SIZE", "1"),
     "xavier": DEEP.replace("WRITE", "nn.init.xavier_uniform_(m.weight)").replace("SIZE", "1"),
@@ -194,6 +258,12 @@ ORDINARY = {
     .replace("@ w2)", "@ w2 / 8)")
     .replace("@ w3,", "@ w3 / 8,"),
     "large targets": program("opt = torch.optim.SGD(net.parameters(), lr=0.0001)\ny = 1e4 * y", 5),
+    "a single pass": DEEP.replace("WRITE", "nn.init.normal_(m.weight)").replace("SIZE", "1").replace("(6)", "(1)"),
+    "somewhat large weights that do no harm": REGRESSION.replace("SIZE", "1").replace("lr=0.02", "lr=1e-9"),
+    "scores of weights that are not drawn": SCORES.replace(
+        "nn.init.normal_(net.weight, std=STD)", "net.weight.data.copy_(3 * torch.arange(192.0).sin().view(3, 64))"
+    ),
+    "somewhat large scores": SCORES.replace("STD", "1.2"),
 }
 
 

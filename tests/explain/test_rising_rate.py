@@ -62,6 +62,10 @@ OTHERS = {
     "a nan in a warm-up that is not its": program(
         f"{SCHEDULE}LambdaLR(opt, lambda step: (step + 1) / 100)", "sched.step()", SGD.replace("0.01", "0.1"),
         loss="((net(x) - y) ** 2).mean() + (0.0 if step < 30 else (net(x) * 0.0).mean().log())"),
+    "a nan in a warm-up that has risen far and is not its": program(
+        f"{SCHEDULE}LambdaLR(opt, lambda step: (step + 1) / 100)", "sched.step()", SGD.replace("0.01", "0.8"),
+        loss="((net(x) - y) ** 2).mean() + (0.0 if step < 60 else (net(x) * 0.0).mean().log())"),
+    "a rate that fell before it rose too far": program("", "opt.param_groups[0]['lr'] *= 0.5 if step == 8 else 1.3"),
     "a rate that falls": program(f"{SCHEDULE}ExponentialLR(opt, gamma=0.9)", "sched.step()"),
     "a rate that was too large from the start": program(
         f"{SCHEDULE}ExponentialLR(opt, gamma=1.01)", "sched.step()", SGD.replace("0.01", "9.0")),

@@ -1,6 +1,11 @@
 """Warm-ups in steps of an optimizer whose scheduler is stepped once an epoch, and warm-ups that end or are short."""
 
 import pytest
+from explain.programs import recorded_text
+
+from gviz.explain.findings.training_loop.unfinished_warm_up import unfinished_warm_up
+from gviz.explain.recording_survey import Survey
+from gviz.trace.timeline import Timeline
 
 ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
 PROGRAM = """
@@ -52,6 +57,13 @@ ENDED = {
     "a warm-up of epochs": program(RAMP.replace("WIDTH", "4")),
     "a warm-up of epochs that has nearly ended": program(RAMP.replace("WIDTH", "8")),
     "one cycle": program("OneCycleLR(opt, max_lr=0.1, total_steps=steps)", "pass", "sched.step()"),
+    "a warm-up and a decay of epochs": program("LambdaLR(opt, lambda n: min(1.0, (n + 1) / 3) * 0.4**n)"),
+    "a run of three epochs": program(RAMP.replace("WIDTH", "16")).replace(
+        "epochs, batches = 6, 4", "epochs, batches = 3, 4"
+    ),
+    "epochs of one batch": program(RAMP.replace("WIDTH", "60")).replace(
+        "epochs, batches = 6, 4", "epochs, batches = 24, 1"
+    ),
     "a decay": program("StepLR(opt, 2, 0.5)"),
     "a cycle": program("CyclicLR(opt, 0.001, 0.1, step_size_up=2)"),
 }
@@ -78,3 +90,15 @@ def test_a_warm_up_that_ends_or_is_stepped_with_the_optimizer_is_left_out(name, 
     outcome = checks.of_text(ENDED[name], engine)
     assert outcome.errors == []
     assert "unfinished-warm-up" not in {one.finding.kind for one in outcome.found}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_part_of_a_training_does_not_show_whether_its_warm_up_ends(engine, tmp_path, monkeypatch):
+    text = IN_STEPS["a line"][0]
+    whole = recorded_text(text, tmp_path, engine)
+    assert [one.kind for one in unfinished_warm_up(Survey(whole)) if one is not None] == ["unfinished-warm-up"]
+    for name, value in (("growing", True), ("cut_off", True), ("recorded_iterations", range(3))):
+        part = recorded_text(text, tmp_path, engine)
+        with monkeypatch.context() as patch:
+            patch.setattr(Timeline, name, value)
+            assert [one for one in unfinished_warm_up(Survey(part)) if one is not None] == []

@@ -74,6 +74,10 @@ TRAINED = {
     "the first of several columns": "return self.out(self.qkv(x)[..., :d])",
     "parts along the batch": "a, b = self.out(torch.cat([x, x + 1])).chunk(2)\nreturn a * b.detach()",
     "a part with a stop and a loss of its own": CHUNK + "return self.attend(q, k.detach(), v) + k.pow(2)",
+    "a weight that is used in both directions": "q, k, v = (x @ self.w).chunk(3, dim=-1)\n"
+    "return self.attend(q, k.detach(), v) + torch.relu(torch.cat([q, q, v], -1)) @ self.w.t()",
+    "a weight whose size is in the loss": CHUNK
+    + "return self.attend(q, k.detach(), v) + 0.01 * self.qkv.weight.pow(2).sum()",
     "an index of an embedding": "h = self.qkv(x)\nreturn self.out(h[..., torch.arange(d)])",
 }
 

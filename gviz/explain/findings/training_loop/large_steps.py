@@ -19,7 +19,7 @@ from math import isfinite
 
 from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.events.optimizer_options import options_in
-from gviz.explain.backward_passes import growing_losses, root_value, row_text
+from gviz.explain.backward_passes import growing_losses, passes_by_loss, root_value, row_text
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient_values.nan_origin import first_bad_number
@@ -101,6 +101,8 @@ def large_steps(survey: Survey) -> Iterator[Finding | None]:
         return
     elif any(part.kind in ("scale", "older") for part in origin.parts):
         return  # of large features, or of a time that is not recorded
+    elif _has_worked(survey, origin.event):
+        return
     if origin is None and fallen is None:
         return
     end = origin.event if origin is not None else survey.end
@@ -111,6 +113,15 @@ def large_steps(survey: Survey) -> Iterator[Finding | None]:
     is_enough = origin is not None or largest.after > _GROWN_ALONE * max(largest.before, _LEAST)
     if is_enough and _is_of_rate(survey, largest):
         yield _finding(survey, largest, origin, fallen)
+
+
+def _has_worked(survey: Survey, n: int) -> bool:
+    """Return whether all losses of the passes before event `n` had fallen: parameters may grow to where they belong."""
+    rows = list[list[float]]()
+    for group in passes_by_loss(survey.timeline):
+        values = [root_value(survey.timeline, phase.start) for phase in group.phases if phase.start < n]
+        rows.append([value for value in values if value is not None and isfinite(value)])
+    return all(row[-1] < row[0] for row in rows if row) and any(rows)
 
 
 def _fallen_back(survey: Survey) -> tuple[float, float] | None:
