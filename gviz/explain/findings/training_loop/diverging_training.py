@@ -25,11 +25,11 @@ import numpy as np
 
 from gviz.events import DataSet, GradCaptured, OptimizerStarted, OptimizerStepped, StorageWritten, grad_left
 from gviz.events.optimizer_options import options_in
-from gviz.explain.backward_passes import loss_at, row_text
+from gviz.explain.backward_passes import divergence_bound, loss_at, row_text
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.optimizer_construction import rate_line
-from gviz.explain.parameter_updates import step_of
+from gviz.explain.parameter_updates import growth, rms, step_of
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost
 from gviz.explain.tracking import ancestors
@@ -40,9 +40,6 @@ from gviz.values.value import Array, Value
 
 _FEWEST = 6
 """The fewest passes that show a divergence."""
-
-_TIMES = 1e3
-"""How many times its first values a loss has at the end if it diverges."""
 
 _RISES = 3
 """The number of passes at the end that must each have a larger loss than the one before."""
@@ -69,8 +66,8 @@ def diverging(survey: Survey) -> Iterator[Finding | None]:
     values = [value for _, value in losses]
     if len(values) < len(survey.passes) or not all(isfinite(value) and value > 0 for value in values):
         return
-    start, end = max(values[:2]), values[-_RISES - 1 :]
-    if values[-1] <= _TIMES * start or end != sorted(end):
+    end = values[-_RISES - 1 :]
+    if values[-1] <= divergence_bound(values) or end != sorted(end):
         return
     if steps and not _rises_on_purpose(timeline):
         known = survey.optimized & survey.nodes.keys()
@@ -90,11 +87,8 @@ def diverging(survey: Survey) -> Iterator[Finding | None]:
 
 def _grow(pairs: Sequence[tuple[Value | None, Value | None]]) -> bool:
     """Return whether the steps have made a parameter many times as large."""
-    for values in pairs:
-        sizes = [stats.rms for value in values if value is not None and (stats := value.statistics()) is not None]
-        if len(sizes) == 2 and sizes[1] > _GROWN * max(sizes[0], 0.1):
-            return True
-    return False
+    sizes = (growth(before, after) for before, after in pairs)
+    return any(size is not None and size.factor > _GROWN for size in sizes)
 
 
 def _rate_of_optimizer(timeline: Timeline) -> float | None:
@@ -292,11 +286,6 @@ def _last_leap(timeline: Timeline, leaf: int, n: int) -> Iterator[Leap]:
     seq = next((seq for seq in seqs if isinstance(timeline.event(seq), StorageWritten | DataSet)), 0)
     if not seq or step_of(timeline, leaf, seq) is None:
         return
-    before, after = (_rms(timeline.memory_value(leaf, 0, at)) for at in (seq - 1, seq))
-    if 0 < before * LEAP <= after and after >= LEAP:
+    before, after = (rms(timeline.memory_value(leaf, 0, at)) for at in (seq - 1, seq))
+    if before is not None and after is not None and 0 < before * LEAP <= after and after >= LEAP:
         yield after, before, leaf, seq
-
-
-def _rms(value: Value | None) -> float:
-    stats = value.statistics() if value is not None else None
-    return stats.rms if stats is not None else 0.0

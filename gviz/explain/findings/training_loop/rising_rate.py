@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
 
-from gviz.explain.backward_passes import loss_at, passes_by_loss
+from gviz.explain.backward_passes import divergence_bound, loss_at, passes_by_loss
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.training_loop.learning_rate import OptimizerRates, rates_by_optimizer, rates_set
 from gviz.explain.findings.training_loop.schedulers import made_schedulers
+from gviz.explain.parameter_updates import growth
 from gviz.explain.program_text import assignment, called_name, frame_of, program_text, receiver, statement_at
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import own_frames
@@ -37,9 +38,6 @@ from gviz.values.plain_text import shown
 
 _RISEN = 3.0
 """How many times the rate of the least loss a rate is at the end if it is the cause."""
-
-_TIMES = 1e3
-"""How many times its first values a loss has at the end if it explodes."""
 
 _NEAR = 0.1
 """The part of its first value down to which a loss has fallen, of all that it ever falls, when its rate has worked."""
@@ -94,7 +92,7 @@ def _breakdown(timeline: Timeline, phases: Sequence[Phase]) -> _Breakdown | None
     values = [value for _, (_, value) in losses]
     if len(values) < 3 or not all(map(isfinite, values[:2])):
         return None
-    limit = _TIMES * max(map(abs, values[:2]))
+    limit = divergence_bound(values)
     is_bad = [not isfinite(value) or abs(value) > limit for value in values]
     if not is_bad[-1]:
         return None
@@ -128,13 +126,10 @@ def _grow(survey: Survey, one: OptimizerRates, breakdown: _Breakdown) -> bool:
     """Return whether a parameter is many times as large before a breakdown as it was at first."""
     timeline = survey.timeline
     for node in one.parameters & survey.nodes.keys():
-        first = survey.nodes[node].stats
-        sizes = list[float]()
-        for phase in (breakdown.last_good, breakdown.broken):
-            value = timeline.memory_value(node, 0, phase.start)
-            stats = value.statistics() if value is not None else None
-            sizes += [stats.rms] if stats is not None and isfinite(stats.rms) else []
-        if first is not None and sizes and max(sizes) > _GROWN * max(first.rms, 0.1):
+        phases = breakdown.last_good, breakdown.broken
+        values = (timeline.memory_value(node, 0, phase.start) for phase in phases)
+        size = growth(survey.nodes[node].value, *values)
+        if size is not None and size.factor > _GROWN:
             return True
     return False
 
@@ -207,7 +202,6 @@ def _bad(value: float) -> str:
 
 
 _MULTIPLYING = ("ExponentialLR", "StepLR", "MultiStepLR")
-_OF_FUNCTIONS = ("LambdaLR", "MultiplicativeLR")
 _OF_PEAKS = ("OneCycleLR", "CyclicLR")
 
 
