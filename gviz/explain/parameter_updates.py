@@ -173,6 +173,17 @@ def options_of(timeline: Timeline, node: int, seq: int) -> dict[str, Option]:
     return {}
 
 
+def maximizes(step: OptimizerStarted) -> bool:
+    """Return whether a step makes what it is given larger, for some of its parameters."""
+    return any(options_in(step.options, group).get("maximize") for group in range(len(step.options)))
+
+
+def rates_of(step: OptimizerStarted) -> list[float | None]:
+    """Return the learning rate of each group of a step; None for a group without a known number."""
+    rates = (options_in(step.options, group).get("lr") for group in range(len(step.options)))
+    return [float(rate) if isinstance(rate, float | int) else None for rate in rates]
+
+
 def step_words(timeline: Timeline, node: int, seq: int) -> str:
     """Return that step as text: ``SGD (lr=0.15, momentum=0.9)``; empty if no step wrote to the node."""
     step, options = step_of(timeline, node, seq), options_text(options_of(timeline, node, seq))

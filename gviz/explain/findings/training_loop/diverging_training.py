@@ -24,12 +24,11 @@ from math import hypot, isfinite, sqrt
 import numpy as np
 
 from gviz.events import DataSet, GradCaptured, OptimizerStarted, OptimizerStepped, StorageWritten, grad_left
-from gviz.events.optimizer_options import options_in
 from gviz.explain.backward_passes import divergence_bound, loss_at, row_text
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.optimizer_construction import rate_line
-from gviz.explain.parameter_updates import growth, rms, step_of
+from gviz.explain.parameter_updates import growth, maximizes, rates_of, rms, step_of
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost
 from gviz.explain.tracking import ancestors
@@ -94,9 +93,8 @@ def _grow(pairs: Sequence[tuple[Value | None, Value | None]]) -> bool:
 def _rate_of_optimizer(timeline: Timeline) -> float | None:
     """Return the learning rate that all groups of an optimizer have in all its steps."""
     events = (event for _, event in timeline.select((OptimizerStarted,)))
-    rates = {options_in(event.options, at).get("lr") for event in events for at in range(len(event.options))}
-    rate = rates.pop() if len(rates) == 1 else None
-    return float(rate) if isinstance(rate, float | int) else None
+    rates = {rate for event in events for rate in rates_of(event)}
+    return rates.pop() if len(rates) == 1 else None
 
 
 # Updates by hand: how the leaves of a pass differ from those of the next
@@ -199,14 +197,9 @@ def _rate_of_updates(updates: list[_Update]) -> float | None:
 
 def _rises_on_purpose(timeline: Timeline) -> bool:
     """Return whether an optimizer maximizes, or its rate is higher at the end than at the start."""
-    rates = []
-    for _, event in timeline.select((OptimizerStarted,)):
-        groups = [options_in(event.options, at) for at in range(len(event.options))]
-        if any(group.get("maximize") for group in groups):
-            return True
-        known = (rate for group in groups if isinstance(rate := group.get("lr"), float | int))
-        rates.append(max(map(float, known), default=0.0))
-    return bool(rates) and rates[-1] > 2 * rates[0]
+    steps = [event for _, event in timeline.select((OptimizerStarted,))]
+    rates = [max((rate for rate in rates_of(step) if rate is not None), default=0.0) for step in steps]
+    return any(map(maximizes, steps)) or (bool(rates) and rates[-1] > 2 * rates[0])
 
 
 def _finding(survey: Survey, root: int, values: list[float], rate: float | None, step: str = "the step") -> Finding:

@@ -13,17 +13,16 @@ large are a kind of their own.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from math import isfinite
 
-from gviz.events import OptimizerStarted, OptimizerStepped
-from gviz.events.optimizer_options import options_in
 from gviz.explain.backward_passes import divergence_bound, growing_losses, root_value, row_text
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient_values.nan_origin import first_bad_number
 from gviz.explain.findings.gradient_values.nan_remedies import LEAPT
+from gviz.explain.findings.training_loop.learning_rate import OptimizerRates, rates_by_optimizer
 from gviz.explain.optimizer_construction import rate_line
 from gviz.explain.parameter_updates import Growth, growth
 from gviz.explain.recording_survey import Survey
@@ -50,26 +49,12 @@ _MANY = 5
 """The size of the first gradient is no reason if this many steps each made the parameters larger."""
 
 
-@dataclass(slots=True)
-class _Steps:
-    """The steps of one optimizer: the events that began and ended them, and its highest learning rate
-    in each of them.
-    """
-
-    first: OptimizerStarted
-    begun: list[int] = field(default_factory=list)
-    ended: list[int] = field(default_factory=list)
-    rates: list[float] = field(default_factory=list)
-    parameters: set[int] = field(default_factory=set)
-    is_maximizing: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class _ParameterGrowth:
     """How a parameter grew by a number of steps of an optimizer: from before the first to after the last."""
 
     leaf: int
-    steps: _Steps
+    steps: OptimizerRates
     growth: Growth
     count: int
 
@@ -83,7 +68,7 @@ def large_steps(survey: Survey) -> Iterator[Finding | None]:
     fallen = None if timeline.error_index.first_bad() else _fallen_back(survey)
     if not timeline.error_index.first_bad() and fallen is None:
         return
-    steps = yield from _steps(survey)
+    steps = yield from survey.once(rates_by_optimizer)
     if not steps:
         return
     origin = next(iter(first_bad_number(survey)), None)
@@ -115,37 +100,14 @@ def _fallen_back(survey: Survey) -> tuple[float, float] | None:
     return known[0], known[-1]
 
 
-def _steps(survey: Survey) -> Generator[None, None, list[_Steps]]:
-    """Return the steps by optimizer: those of one call with the same first parameter are one."""
-    known: dict[tuple[str, int, int], _Steps] = {}
-    started: tuple[int, OptimizerStarted] | None = None
-    for seq, event in survey.timeline.select((OptimizerStarted, OptimizerStepped)):
-        yield None
-        if isinstance(event, OptimizerStarted):
-            started = seq, event
-        elif isinstance(event, OptimizerStepped) and event.parameters and started is not None:
-            begun, start = started
-            if start.stack != event.stack or not start.options:
-                continue
-            one = known.setdefault((start.kind, start.stack, min(event.parameters)), _Steps(start))
-            groups = [options_in(start.options, at) for at in range(len(start.options))]
-            rates = [float(rate) for group in groups if isinstance(rate := group.get("lr"), float | int)]
-            one.rates.append(max(rates, default=0.0))
-            one.is_maximizing |= any(bool(group.get("maximize")) for group in groups)
-            one.begun.append(begun)
-            one.ended.append(seq)
-            one.parameters.update(event.parameters)
-    return list(known.values())
-
-
-def _largest(survey: Survey, steps: _Steps, n: int) -> _ParameterGrowth | None:
+def _largest(survey: Survey, steps: OptimizerRates, n: int) -> _ParameterGrowth | None:
     """Return the parameter of an optimizer that its steps before event `n` have made the largest."""
     timeline, known = survey.timeline, list[_ParameterGrowth]()
-    if not steps.ended or steps.ended[0] > n:
+    ends = [seq for seq in steps.ends if seq < n]
+    if not ends:
         return None
     for leaf in steps.parameters & survey.nodes.keys():
-        ends = [seq for seq in steps.ended if seq < n]
-        values = (timeline.memory_value(leaf, 0, seq) for seq in (steps.begun[0], *ends[-2:]))
+        values = (timeline.memory_value(leaf, 0, seq) for seq in (steps.seqs[0], *ends[-2:]))
         size = growth(*values)
         if size is not None and size.factor > _GROWN:
             known.append(_ParameterGrowth(leaf, steps, size, len(ends)))
@@ -157,11 +119,11 @@ def _is_of_rate(survey: Survey, one: _ParameterGrowth) -> bool:
     timeline, steps, leaf = survey.timeline, one.steps, one.leaf
     if steps.is_maximizing or max(steps.rates) > 2 * steps.rates[0]:
         return False
-    start, *early = [timeline.memory_value(leaf, 0, seq) for seq in (steps.begun[0], *steps.ended[:_EARLY])]
+    start, *early = [timeline.memory_value(leaf, 0, seq) for seq in (steps.seqs[0], *steps.ends[:_EARLY])]
     grew = [growth(start, value) for value in early]
     if not any(each is None or each.factor > _DOUBLED for each in grew):
         return False
-    first = [event for seq, event in survey.accumulated if event.node == leaf and seq < steps.begun[0]]
+    first = [event for seq, event in survey.accumulated if event.node == leaf and seq < steps.seqs[0]]
     gradient = growth(start, first[-1].part) if first else None  # compared to its parameter in the same way
     return one.count >= _MANY or (gradient is not None and gradient.factor <= _ORDINARY)
 
@@ -186,5 +148,5 @@ def _finding(
     parts = (Finding("size", size, end, leaf, at=where), *rows)
     fix = f"{LEAPT}: a tenth of {rate} first"
     at = rate_line(timeline, steps.first) or own_frame(timeline.stack(steps.first.stack))
-    numbers = (Number("before", one.growth.before, steps.begun[0]), Number("after", one.growth.after, end))
+    numbers = (Number("before", one.growth.before, steps.seqs[0]), Number("after", one.growth.after, end))
     return Finding("large-steps", text, end, leaf, parts, fix, at, numbers)
