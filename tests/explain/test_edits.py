@@ -161,7 +161,7 @@ IN_LOOPS = [
 @pytest.mark.parametrize(("text", "expected"), IN_LOOPS)
 def test_what_a_loop_makes_anew_moves_before_it(text, expected):
     last = next(number for number, row in enumerate(text.splitlines(), 1) if "opt.step()" in row)
-    made = optimizer_made_in_loop.assignment_in_loop(Text(text), at(last), "opt", "Adam")
+    made = optimizer_made_in_loop.construction_in_loop(Text(text), at(last), "opt", "Adam")
     assert (made and (made.edit.applied(text) if made.edit else "")) == expected
 
 

@@ -21,11 +21,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
 
+from gviz.events import OptimizerStarted
 from gviz.explain.backward_passes import divergence_bound, loss_at, passes_by_loss
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.training_loop.learning_rate import OptimizerRates, rates_by_optimizer, rates_set
 from gviz.explain.findings.training_loop.schedulers import made_schedulers
+from gviz.explain.optimizer_construction import constructions, rate_line
 from gviz.explain.parameter_updates import growth
 from gviz.explain.program_text import assignment, called_name, frame_of, program_text, receiver, statement_at
 from gviz.explain.recording_survey import Survey
@@ -187,7 +189,7 @@ def _finding(survey: Survey, one: OptimizerRates, steps: Sequence[int], breakdow
     )
     ends = f"and is {number(breakdown.value)} after step {steps[-1] + 1:,} at {number(end, 3)}"
     part = Finding("used", f"{falls}, {ends}", event, breakdown.node)
-    at, fix = _cause(survey, frames, best)
+    at, fix = _cause(survey, one.last, best)
     numbers = (
         Number("rate at the start", start, one.seqs[0]),
         Number(RATE_THAT_WORKED, best, one.seqs[good]),
@@ -205,11 +207,12 @@ _MULTIPLYING = ("ExponentialLR", "StepLR", "MultiStepLR")
 _OF_PEAKS = ("OneCycleLR", "CyclicLR")
 
 
-def _cause(survey: Survey, frames: Sequence[Frame], best: float) -> tuple[Frame | None, str]:
+def _cause(survey: Survey, step: OptimizerStarted, best: float) -> tuple[Frame | None, str]:
     """Return the line that changes the learning rate, as far as the program shows it, and what to write instead."""
-    timeline, bound = survey.timeline, f"an upper bound of the rate: the loss fell with {number(best, 3)}"
-    files = {frame.path: frame for frame in own_frames(frames)}.values()
-    call = next((frame for frame in own_frames(frames) if receiver(timeline, frame, "step")), None)
+    timeline, frames = survey.timeline, own_frames(survey.timeline.stack(step.stack))
+    bound = f"an upper bound of the rate: the loss fell with {number(best, 3)}"
+    files = {frame.path: frame for frame in frames}.values()
+    call = next((frame for frame in frames if receiver(timeline, frame, "step")), None)
     optimizer = receiver(timeline, call, "step")
     made = [(one, frame) for frame in files for one in made_schedulers(survey, frame)]
     made = [pair for pair in made if pair[0].optimizer == optimizer] or made
@@ -217,10 +220,10 @@ def _cause(survey: Survey, frames: Sequence[Frame], best: float) -> tuple[Frame 
     again = [line for line in lines if _is_of_itself(timeline, line)]
     if made and not lines:
         one, like = made[-1]
-        kind, step = called_name(one.call), f"{one.target or 'scheduler'}.step()"
-        fix = bound
+        kind = called_name(one.call)
+        fix, schedule = bound, one.target or "scheduler"
         if kind in _MULTIPLYING:
-            fix = f"a gamma of at most 1: {kind} multiplies the rate by it again and again, with each {step}"
+            fix = f"a gamma of at most 1: {kind} multiplies the rate by it again and again, with each {schedule}.step()"
         elif kind == "MultiplicativeLR":
             fix = "a factor of at most 1: MultiplicativeLR multiplies the rate of the step before by it"
         elif kind == "LambdaLR":
@@ -232,21 +235,20 @@ def _cause(survey: Survey, frames: Sequence[Frame], best: float) -> tuple[Frame 
         found = again or lines
         fix = "the rate from the first one and the step, with an upper bound; multiplied again and again it has none"
         return found[0] if len(found) == 1 else call, fix if again else bound
-    return _made_again(timeline, call, optimizer) or assignment(timeline, call, optimizer) or call, bound
+    of_loop = _rate_in_loop(timeline, step, call, optimizer)
+    return of_loop or rate_line(timeline, step) or assignment(timeline, call, optimizer) or call, bound
 
 
-def _made_again(timeline: Timeline, call: Frame | None, optimizer: str) -> Frame | None:
-    """Return the line that makes an optimizer in the loop that steps it, with another rate in each turn."""
+def _rate_in_loop(timeline: Timeline, step: OptimizerStarted, call: Frame | None, optimizer: str) -> Frame | None:
+    """Return the rate of an optimizer that the loop which steps it makes anew, with another rate in each iteration."""
     source = statement_at(timeline, call)
-    if source is None or call is None:
+    if source is None:
         return None
     text, here = source
     loops = [part for part in here.around if isinstance(part, ast.For | ast.AsyncFor | ast.While)]
-    for one in text.statements:
-        match one.node:
-            case ast.Assign(targets=[target], value=ast.Call()) if ast.unparse(target) == optimizer:
-                if any(loop in one.around for loop in loops):
-                    return frame_of(call, one.first, text)
+    for one in constructions(text, step.kind):
+        if optimizer.split(".")[-1] in one.targets and any(loop in one.statement.around for loop in loops):
+            return one.rate_line
     return None
 
 
