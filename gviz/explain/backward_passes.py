@@ -220,6 +220,15 @@ def _growing_end(timeline: Timeline, phases: Sequence[Phase]) -> Sequence[float]
     return row if len(row) >= _GROWING and row[-1] > _TIMES * abs(row[0]) else ()
 
 
+_DIVERGED = 1e3
+"""How many times its first values a loss has if it has diverged."""
+
+
+def divergence_bound(losses: Sequence[float]) -> float:
+    """Return the size above which a loss has diverged, by the first two of its values."""
+    return _DIVERGED * max(map(abs, losses[:2]))
+
+
 def row_text(values: Sequence[float]) -> str:
     """Return the first three and the last two: ``0.2924, 857.3, 9.391e+07, …, 5.1e+28, 4.9e+33``."""
     numbers = [number(value) for value in values]

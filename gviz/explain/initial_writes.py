@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from gviz.events import ScopeEntered
+from gviz.events import ScopeEntered, StorageWritten
+from gviz.explain.parameter_updates import write_place
 from gviz.explain.program_text import (
     FUNCTION_NODES,
     ProgramText,
@@ -53,6 +54,30 @@ class InitialWrite:
         return named if named is not None else next(iter(self.values[place : place + 1]), None)
 
 
+def written_at(timeline: Timeline, info: NodeInfo, is_wanted: Callable[[InitialWrite], bool]) -> Frame | None:
+    """Return the line that set the first numbers of a leaf after it was made; None if none did.
+
+    It is the last recorded write before the leaf was used, or else a line of the program: PyTorch's parameters are
+    recorded when they are first used. One that surely writes in the wanted way comes before one that may.
+    """
+    used = first_use(timeline, info.node)
+    until = used.born if used is not None else len(timeline) + 1
+    for seq in reversed([seq for seq in timeline.events_of(info.node) if seq < until]):
+        write = timeline.event(seq)
+        if isinstance(write, StorageWritten):
+            return next(iter(write_place(timeline, seq, write)), None)
+    if info.created.kind != "parameter":
+        return None
+    line = initial_write(timeline, info, is_wanted) or initial_write(timeline, info, writes_all)
+    return line.at if line is not None else None
+
+
+def first_use(timeline: Timeline, node: int) -> NodeInfo | None:
+    """Return the first tracked operation on a leaf: those before it only set its numbers."""
+    users = map(timeline.info, timeline.nodes.users(node))
+    return next((user for user in users if user.created.requires_grad), None)
+
+
 def initial_write(timeline: Timeline, info: NodeInfo, is_wanted: Callable[[InitialWrite], bool]) -> InitialWrite | None:
     """Return the line that sets the numbers of a parameter in a wanted way; None if there is none."""
     found = [(rank, write) for rank, write in _writes(timeline, info) if is_wanted(write)]
@@ -70,6 +95,21 @@ def writes_zeros(write: InitialWrite) -> bool:
 def writes_constant(write: InitialWrite) -> bool:
     """Return whether a line surely sets all numbers to the same one."""
     return write.how in ("zeros_", "zero_", "ones_") or _constant(write) is not None
+
+
+_FILLS = ("zeros_", "zero_", "ones_", "constant_", "fill_", "eye_", "dirac_")
+_DRAWS = ("normal_", "uniform_", "trunc_normal_", "log_normal_", "exponential_")
+_SCALED = ("xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_", "orthogonal_", "sparse_")
+
+
+def writes_random(write: InitialWrite) -> bool:
+    """Return whether a line draws all numbers."""
+    return write.how in (*_DRAWS, *_SCALED)
+
+
+def writes_all(write: InitialWrite) -> bool:
+    """Return whether a line sets all numbers anew, to whatever it is: an update of a loop by hand does not."""
+    return writes_random(write) or write.how in _FILLS
 
 
 def _makes(part: ast.AST) -> TypeGuard[ast.Call | ast.BinOp]:
@@ -124,18 +164,21 @@ _EXACT, _ONE_OF_MANY = 2, 1
 def _writes(timeline: Timeline, info: NodeInfo) -> Iterator[tuple[int, InitialWrite]]:
     """Yield the lines that may write to a parameter, each with how well it names this one."""
     names = [name for name in (info.name, *info.also) if name]
-    for path in timeline.sources:
-        text = parsed_program(path, timeline.source(path) or "") if not is_of_library(path) else None
-        if text is None:
-            continue
-        for one in text.statements:
-            for target, write in _writes_of(text, one):
-                if write.how == "load_state_dict":
-                    rank = _ONE_OF_MANY * any(_is_module_of(target, name) for name in names)
-                else:
-                    rank = max((_rank(timeline, text, one, target, name) for name in names), default=0)
-                if rank:
-                    yield rank, write
+    for text, one, target, write in timeline.once(_all_writes, len(timeline)):
+        if write.how == "load_state_dict":
+            rank = _ONE_OF_MANY * any(_is_module_of(target, name) for name in names)
+        else:
+            rank = max((_rank(timeline, text, one, target, name) for name in names), default=0)
+        if rank:
+            yield rank, write
+
+
+def _all_writes(timeline: Timeline, _: int) -> list[tuple[ProgramText, Statement, ast.expr, InitialWrite]]:
+    """Return everything that a line of the program writes to, in order, whatever it is."""
+    paths = (path for path in timeline.sources if not is_of_library(path))
+    texts = (parsed_program(path, timeline.source(path) or "") for path in paths)
+    statements = ((text, one) for text in texts if text is not None for one in text.statements)
+    return [(text, one, *write) for text, one in statements for write in _writes_of(text, one)]
 
 
 _NOT_NUMBERS = ("requires_grad_", "detach_", "retain_grad_", "share_memory_", "clip_grad_norm_", "clip_grad_value_")

@@ -23,13 +23,21 @@ from gviz.trace.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class Construction:
     """A call that makes an optimizer, and the names that its statement assigns."""
 
     text: ProgramText
     statement: Statement
     call: ast.Call
     targets: frozenset[str]
+
+    @property
+    def rate_line(self) -> Frame:
+        """The learning rate in the call, ``lr=0.1``; the whole call without one."""
+        function = getattr(function_of(self.statement), "name", "<module>")
+        part = _rate(self.call) or self.call
+        end = part.end_lineno or part.lineno
+        return Frame(self.text.path, function, part.lineno, end, part.col_offset, part.end_col_offset or -1)
 
 
 def rate_line(timeline: Timeline, step: OptimizerStarted) -> Frame | None:
@@ -38,26 +46,23 @@ def rate_line(timeline: Timeline, step: OptimizerStarted) -> Frame | None:
     Without a learning rate in the call, it is the whole call. Of several optimizers of a class it is the one with the
     name of the step, or else none.
     """
-    made = list(_made(timeline, step.kind))
-    if len(made) > 1:
+    programs = (
+        parsed_program(path, timeline.source(path) or "") for path in timeline.sources if not is_of_library(path)
+    )
+    known = [one for text in programs if text is not None for one in constructions(text, step.kind)]
+    if len(known) > 1:
         names = set(_names(timeline, own_frames(timeline.stack(step.stack))))
-        made = [one for one in made if one.targets & names]
-    if len(made) != 1:
-        return None
-    one, function = made[0], getattr(function_of(made[0].statement), "name", "<module>")
-    part = _rate(one.call) or one.call
-    end = part.end_lineno or part.lineno
-    return Frame(one.text.path, function, part.lineno, end, part.col_offset, part.end_col_offset or -1)
+        known = [one for one in known if one.targets & names]
+    return known[0].rate_line if len(known) == 1 else None
 
 
-def _made(timeline: Timeline, kind: str) -> Iterator[_Made]:
-    for path in timeline.sources:
-        text = parsed_program(path, timeline.source(path) or "") if not is_of_library(path) else None
-        for one in text.statements if text is not None else ():
-            for call in one.parts(ast.Call):
-                if called_name(call) == kind and text is not None:
-                    targets = frozenset(ast.unparse(target).split(".")[-1] for target in assigned_parts(one.node))
-                    yield _Made(text, one, call, targets)
+def constructions(text: ProgramText, kind: str) -> Iterator[Construction]:
+    """Yield the calls in a file that make an optimizer of a class, in order."""
+    for one in text.statements:
+        for call in one.parts(ast.Call):
+            if called_name(call) == kind:
+                targets = frozenset(ast.unparse(target).split(".")[-1] for target in assigned_parts(one.node))
+                yield Construction(text, one, call, targets)
 
 
 def _names(timeline: Timeline, frames: Sequence[Frame]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from math import isfinite
 
 from gviz.events import (
     DataSet,
@@ -172,6 +173,17 @@ def options_of(timeline: Timeline, node: int, seq: int) -> dict[str, Option]:
     return {}
 
 
+def maximizes(step: OptimizerStarted) -> bool:
+    """Return whether a step makes what it is given larger, for some of its parameters."""
+    return any(options_in(step.options, group).get("maximize") for group in range(len(step.options)))
+
+
+def rates_of(step: OptimizerStarted) -> list[float | None]:
+    """Return the learning rate of each group of a step; None for a group without a known number."""
+    rates = (options_in(step.options, group).get("lr") for group in range(len(step.options)))
+    return [float(rate) if isinstance(rate, float | int) else None for rate in rates]
+
+
 def step_words(timeline: Timeline, node: int, seq: int) -> str:
     """Return that step as text: ``SGD (lr=0.15, momentum=0.9)``; empty if no step wrote to the node."""
     step, options = step_of(timeline, node, seq), options_text(options_of(timeline, node, seq))
@@ -280,6 +292,35 @@ class StepEffects:
 def written_parameter(event: StorageWritten | DataSet, owners: dict[int, int]) -> int:
     """Return the parameter that was written to, 0 for anything else."""
     return owners.get(event.storage, 0) if isinstance(event, StorageWritten) else event.node
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The sizes of a parameter before some steps and after them, as the root mean squares of its numbers."""
+
+    before: float
+    after: float
+
+    @property
+    def factor(self) -> float:
+        """How many times as large it became. One that began near 0 counts as if it had had an ordinary size."""
+        return self.after / max(self.before, _ORDINARY_SIZE)
+
+
+_ORDINARY_SIZE = 0.1
+"""A parameter that began with less counts as if it had this size: zeros have to grow."""
+
+
+def growth(before: Value | None, *after: Value | None) -> Growth | None:
+    """Return how a parameter grew from a value to the largest of some later ones; None if these are unknown."""
+    size, sizes = rms(before), [one for value in after if (one := rms(value)) is not None]
+    return Growth(size, max(sizes)) if size is not None and sizes else None
+
+
+def rms(value: Value | None) -> float | None:
+    """Return the root mean square of the finite numbers of a value; None if it has none, or they are unknown."""
+    stats = value.statistics() if value is not None else None
+    return stats.rms if stats is not None and isfinite(stats.rms) else None
 
 
 def change_in_statistics(before: Stats, after: Stats, factor: float = 1.0) -> float:

@@ -3,15 +3,16 @@
 import re
 import sys
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 from explain.programs import builtin
 
 from benchmarks.answers import edit_for, findings_in, mends, programs
-from gviz.explain import program_text
+from gviz.explain import initial_writes, program_text
 from gviz.explain import source_edit as edits
 from gviz.explain.findings.errors import in_place_errors, second_backward
-from gviz.explain.findings.gradient_values import nan_remedies, zero_gradient
+from gviz.explain.findings.gradient_values import nan_remedies
 from gviz.explain.findings.missing_gradient import no_gradient, parameters_without_optimizer
 from gviz.explain.findings.model import duplicate_index
 from gviz.explain.findings.training_loop import (
@@ -32,8 +33,16 @@ class Text:
     def __init__(self, text):
         self.text = text
 
+        self.sources = (PATH,)
+
     def source(self, path):
         return self.text if path == PATH else None
+
+    def once(self, question, about):
+        return question(self, about)
+
+    def __len__(self):
+        return 1
 
 
 def at(line, column=-1, end=-1):
@@ -161,7 +170,7 @@ IN_LOOPS = [
 @pytest.mark.parametrize(("text", "expected"), IN_LOOPS)
 def test_what_a_loop_makes_anew_moves_before_it(text, expected):
     last = next(number for number, row in enumerate(text.splitlines(), 1) if "opt.step()" in row)
-    made = optimizer_made_in_loop.assignment_in_loop(Text(text), at(last), "opt", "Adam")
+    made = optimizer_made_in_loop.construction_in_loop(Text(text), at(last), "opt", "Adam")
     assert (made and (made.edit.applied(text) if made.edit else "")) == expected
 
 
@@ -448,16 +457,6 @@ LINES = [
     (program_text.assignment, 2, ["opt"], "x = a\nopt.step()\n", None),
     (program_text.assignment, 2, ["b"], "a, b = f()\nb.step()\n", 1),
     (program_text.assignment, 2, ["self.opt"], "self.opt = f()\nself.opt.step()\n", 1),
-    (zero_gradient.initializer, 1, ["w", 5], "w = f()\nnn.init.zeros_(w)\nw.data.fill_(1)\nx = 1\ng(w)\n", 3),
-    (zero_gradient.initializer, 1, ["w", 3], "w = f()\nnn.init.zeros_(w)\nw.data.fill_(1)\nx = 1\ng(w)\n", 2),
-    (zero_gradient.initializer, 2, ["w", 5], "nn.init.zeros_(w)\nw = f()\nx = 1\ny = 2\ng(w)\n", None),
-    (zero_gradient.initializer, 1, ["fc.weight", 4], "net = f()\nnn.init.ones_(net.fc.weight)\nx = 1\ng()\n", 2),
-    (zero_gradient.initializer, 1, ["fc.weight", 4], "net = f()\nnn.init.ones_(net.fc.bias)\nx = 1\ng()\n", None),
-    (zero_gradient.initializer, 1, ["w", 4], "net = f()\nfor p in net.parameters():\n    p.zero_()\ng()\n", 3),
-    (zero_gradient.initializer, 1, ["w", 4], "net = f()\nfor _, p in net.named_parameters():\n    zeros_(p)\ng()\n", 3),
-    (zero_gradient.initializer, 1, ["w", 4], "net = f()\nfor p in net.others():\n    p.zero_()\ng()\n", None),
-    (zero_gradient.initializer, 1, ["w", 4], "w = f()\nw.relu()\nw.__init__()\ng(w)\n", None),
-    (zero_gradient.initializer, 1, ["w", 4], "w = f()\nw.grad.zero_()\ninit.zeros_()\ng(w)\n", None),
 ]
 
 
@@ -465,6 +464,25 @@ LINES = [
 def test_the_line_that_made_or_wrote_something(read, line, arguments, text, expected):
     frame = read(Text(text), at(line), *arguments)
     assert (frame and frame.line) == expected
+
+
+WRITES = [
+    ("w", "w = f()\nnn.init.zeros_(w)\nw.data.fill_(1)\nx = 1\ng(w)\n", 3),
+    ("fc.weight", "net = f()\nnn.init.ones_(net.fc.weight)\nx = 1\ng()\n", 2),
+    ("fc.weight", "net = f()\nnn.init.ones_(net.fc.bias)\nx = 1\ng()\n", None),
+    ("w", "net = f()\nfor p in net.parameters():\n    p.zero_()\ng()\n", 3),
+    ("w", "net = f()\nfor _, p in net.named_parameters():\n    zeros_(p)\ng()\n", 3),
+    ("w", "net = f()\nfor p in net.others():\n    p.zero_()\ng()\n", None),
+    ("w", "w = f()\nw.relu()\nw.__init__()\ng(w)\n", None),
+    ("w", "w = f()\nw.grad.zero_()\ninit.zeros_()\ng(w)\n", None),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), WRITES)
+def test_the_line_that_sets_the_first_numbers_of_a_parameter(name, text, expected):
+    info = SimpleNamespace(name=name, also=())
+    write = initial_writes.initial_write(Text(text), info, initial_writes.writes_constant)
+    assert (write and write.at.line) == expected
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -11,9 +10,9 @@ import numpy as np
 
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding
-from gviz.explain.findings.gradient_values.zero_gradient import zeroed_at
+from gviz.explain.initial_writes import writes_all, written_at
 from gviz.explain.operation_sets import SAME_NUMBERS
-from gviz.explain.program_text import frame_of, line_text, program_text, written_by_call, written_name
+from gviz.explain.program_text import line_text, written_name
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import (
     after,
@@ -22,7 +21,6 @@ from gviz.explain.source_edit import (
 )
 from gviz.explain.source_frames import at_text, innermost
 from gviz.explain.tracking import ancestors
-from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import times_text
 from gviz.values.value import Array, Value, capture
@@ -278,30 +276,14 @@ def _is_among(timeline: Timeline, value: Value | None, row: int) -> bool:
 
 def _filled_finding(survey: Survey, record: NodeRecord, weight: int, row: int) -> Finding:
     timeline, info = survey.timeline, survey.timeline.info(weight)
-    at = zeroed_at(timeline, info) or _filled_at(timeline, innermost(info), info.name) or innermost(info)
+    at = written_at(timeline, info, writes_all) or innermost(info)
     text = titled(f"the padding row {row} of {{}} is not zero, and is never trained", label(timeline, weight))
     stays = "an initialization has filled it; padding_idx only keeps its gradient zero, so it keeps these numbers"
     part = Finding("first", stays, record.seq, weight)
     named = written_name(timeline, at)
-    if named.rpartition(".")[2] != info.name.rpartition(".")[2]:
+    own, path = f".{info.name}", f".{named.removeprefix('self.')}"
+    if not own.endswith(path) and not path.endswith(own):
         named = ""  # the variable of a loop, which also fills other parameters
     fix = f"set it to zero after the initialization: with torch.no_grad(): {named or 'emb.weight'}[{row}] = 0"
     edit = after(timeline, at, f"{named}.data[{row}].zero_()") if named else None
     return Finding("padding-filled", text, record.seq, weight, (part,), fix, at, suspected=True, edit=edit)
-
-
-# What the text of the program says
-
-
-def _filled_at(timeline: Timeline, like: Frame | None, name: str) -> Frame | None:
-    """Return the only line of the program that writes to a parameter by its name: ``init.normal_(self.emb.weight)``."""
-    text, last = program_text(timeline, like), ".".join(name.split(".")[-2:])
-    if text is None or like is None or not name:
-        return None
-    lines = [
-        one.first
-        for one in text.statements
-        if isinstance(one.node, ast.Expr)
-        and any(f".{written_by_call(text, call)}".endswith(f".{last}") for call in one.parts(ast.Call))
-    ]
-    return frame_of(like, lines[0], text) if len(lines) == 1 else None

@@ -12,9 +12,8 @@ from gviz.events import (
 )
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding
-from gviz.explain.findings.gradient_values.zero_gradient import first_use, zeroed_at
 from gviz.explain.grad_history import is_zero
-from gviz.explain.initial_writes import initial_write, writes_constant
+from gviz.explain.initial_writes import first_use, writes_constant, written_at
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import innermost
 from gviz.trace.timeline import Timeline
@@ -45,8 +44,7 @@ def same_units(survey: Survey) -> Iterator[Finding | None]:
         size = Finding("first", stay, survey.accumulated[0][0], node)
         fix = "initialize it with random numbers, nn.init.kaiming_uniform_(weight), instead of a constant"
         info = timeline.info(node)
-        write = initial_write(timeline, info, writes_constant)
-        at = zeroed_at(timeline, info) or (write.at if write is not None else innermost(info))
+        at = written_at(timeline, info, writes_constant) or innermost(info)
         yield Finding("same-units", text, record.seq, node, (size,), fix, at)
 
 

@@ -6,18 +6,19 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from gviz.events import GradAccumulated, GradFlowed, ScopeEntered, StorageWritten
+from gviz.events import GradAccumulated, GradFlowed, ScopeEntered
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.model.recurrent_output import reverse_direction
 from gviz.explain.grad_history import is_zero
 from gviz.explain.hook_effects import HOOK_FIX, HookEffect, hook_finding, zeroing_hook, zeroing_hook_after_rule
-from gviz.explain.initial_writes import initial_write, writes_zeros
+from gviz.explain.initial_writes import InitialWrite, initial_write, writes_zeros, written_at
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import (
     CLAMPS,
@@ -33,17 +34,9 @@ from gviz.explain.operation_sets import (
     STEPPING,
     ZERO_GRADIENT_REGIONS,
 )
-from gviz.explain.parameter_updates import write_place
 from gviz.explain.pass_contributions import arriving_gradient, contributions
 from gviz.explain.program_text import (
-    FUNCTION_NODES,
-    called_name,
-    frame_of,
-    function_of,
     line_text,
-    program_text,
-    statement_at,
-    written_by_call,
 )
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_edit import operand as operand_edit
@@ -401,7 +394,8 @@ def _zeroed_by_rule(timeline: Timeline, question: Question, part: Contribution, 
     )
     parts = (*parts, Finding("computed", f"it computed {how}", info.born, info.node)) if how else parts
     at, suspected = innermost(info), reason.kind == "cancelled" or is_number
-    if culprit is not None and info.created.kind != "op" and (written := _written_zeros(timeline, info)) is not None:
+    is_leaf = culprit is not None and info.created.kind != "op"
+    if is_leaf and (written := written_at(timeline, info, writes_zeros)) is not None:
         write = f"it was written to at {file_line(written.path, written.line)}"
         parts, at = (*parts, Finding("write", write, info.born, info.node, at=written)), written
     if reason.kind == "dead-units" and share == 1.0 and (tiny := _tiny_weight(timeline, info)) is not None:
@@ -463,15 +457,7 @@ def _order(at: Frame | None) -> tuple[str, int]:
 def _zero_line(timeline: Timeline, leaf: int) -> Frame | None:
     """Return the line that made the zeros of a parameter."""
     info = timeline.info(leaf)
-    return _written_zeros(timeline, info) or innermost(info)
-
-
-def _written_zeros(timeline: Timeline, info: NodeInfo) -> Frame | None:
-    """Return the line that wrote zeros to a leaf before it was used; None if none did."""
-    if (at := zeroed_at(timeline, info)) is not None:
-        return at
-    write = initial_write(timeline, info, writes_zeros) if info.created.kind == "parameter" else None
-    return write.at if write is not None else None
+    return written_at(timeline, info, writes_zeros) or innermost(info)
 
 
 def _stays_zero(timeline: Timeline, leaf: int, pass_nr: int) -> bool:
@@ -542,12 +528,21 @@ def _tiny_weight(timeline: Timeline, info: NodeInfo) -> Finding | None:
             continue
         scale = (value.shape[0] / value.size) ** 0.5
         if stats.rms <= _MOST_OF_SCALE * scale:
-            at = _scaled_at(timeline, innermost(info), weight.name.split(".")[-1], stats.rms)
-            if at is not None:
+            write = initial_write(timeline, weight, partial(_writes_size, size=stats.rms))
+            if write is not None:
+                at = write.at
                 rms = f"{label(timeline, weight.node)} has an rms of {number(stats.rms)}"
                 far = f"{rms}, set at {file_line(at.path, at.line)}; 1 / sqrt(fan_in) is {number(scale)}"
                 return Finding("scale", far, info.born, weight.node, at=at)
     return None
+
+
+def _writes_size(write: InitialWrite, size: float) -> bool:
+    """Return whether a line writes to a parameter with a number of about a size: ``nn.init.normal_(w, std=0.01)``."""
+    given = (*write.values, *(value for _, value in write.named))
+    numbers = [part.value for value in given for part in ast.walk(value) if isinstance(part, ast.Constant)]
+    sizes = [abs(part) for part in numbers if isinstance(part, int | float)]
+    return write.how.endswith("_") and any(size / 2 <= part <= 2.5 * size for part in sizes)
 
 
 # A hinge that is to grow: ``-relu(d_fake).mean()`` as the loss of a generator
@@ -762,34 +757,6 @@ def _origin(timeline: Timeline, info: NodeInfo) -> NodeInfo:
         info = timeline.info(before)
 
 
-def zeroed_at(timeline: Timeline, info: NodeInfo) -> Frame | None:
-    """Return the last line that wrote to a tensor before it was used, as `nn.init.zeros_` does; None if none did.
-
-    PyTorch's parameters are recorded when they are first used: a write before that is known from the program's text.
-    """
-    used = first_use(timeline, info.node)
-    until = used.born if used is not None else len(timeline) + 1
-    for seq in reversed([seq for seq in timeline.events_of(info.node) if seq < until]):
-        write = timeline.event(seq)
-        if isinstance(write, StorageWritten):
-            return next(iter(write_place(timeline, seq, write)), None)
-    at, use = innermost(info), innermost(used) if used is not None else None
-    if at is None or use is None or at.path != use.path:
-        return None
-    if at.function == use.function:
-        return initializer(timeline, at, info.name, use.line)
-    source = statement_at(timeline, at)
-    maker = function_of(source[1]) if source is not None else None  # __init__, which ends before forward
-    end = maker.end_lineno if isinstance(maker, FUNCTION_NODES) else None
-    return initializer(timeline, at, info.name, end + 1) if end is not None else None
-
-
-def first_use(timeline: Timeline, node: int) -> NodeInfo | None:
-    """Return the first tracked operation on a leaf: those before it only set its numbers."""
-    users = map(timeline.info, timeline.nodes.users(node))
-    return next((user for user in users if user.created.requires_grad), None)
-
-
 _DROPPED = _Reason("masked", "drops every element", "a smaller p: at 1 nothing is left", "its mask is 0 everywhere")
 
 
@@ -854,52 +821,3 @@ def _inactive(info: NodeInfo) -> float | None:
     value = info.created.first_value
     stats = value.statistics() if value is not None and value.size else None
     return stats.zero / value.size if stats is not None and value is not None else None
-
-
-# What the text of the program says
-
-
-def initializer(timeline: Timeline, at: Frame | None, name: str, until: int) -> Frame | None:
-    """Return the last line between a frame and line `until` that writes to a parameter: ``nn.init.zeros_(p)``.
-
-    The line refers to the parameter by its name, or as the variable of a loop over ``parameters()``.
-    """
-    text, frame = program_text(timeline, at), None
-    if text is None or at is None:
-        return None
-    for one in text.statements:
-        if not at.line < one.first < until:
-            continue
-        for call in one.parts(ast.Call):
-            target = written_by_call(text, call).removeprefix("self.")
-            loops = [outer for outer in one.around if isinstance(outer, ast.For)]
-            is_loop_variable = any(
-                text.segment(loop.target).split(", ")[-1] == target and "parameters(" in text.segment(loop.iter)
-                for loop in loops
-            )
-            if target and (is_loop_variable or f".{name}".endswith(f".{target}") or f".{target}".endswith(f".{name}")):
-                frame = frame_of(at, one.first, text)
-    return frame
-
-
-def _scaled_at(timeline: Timeline, like: Frame | None, name: str, size: float) -> Frame | None:
-    """Return the only line that writes to tensors of this last name with a number of about a size.
-
-    ``nn.init.normal_(m.weight, std=0.01)`` writes to every weight with an rms of 0.01.
-    """
-    text = program_text(timeline, like)
-    if text is None or like is None:
-        return None
-    found: dict[int, bool] = {}
-    for one in text.statements:
-        for call in one.parts(ast.Call):
-            target = written_by_call(text, call).removesuffix(".data")
-            if target.split(".")[-1] == name and called_name(call) not in _NOT_NUMBERS:
-                numbers = [part.value for part in ast.walk(call) if isinstance(part, ast.Constant)]
-                sizes = [abs(part) for part in numbers if isinstance(part, int | float)]
-                found[one.first] = any(size / 2 <= part <= 2.5 * size for part in sizes)
-    near = [line for line, is_near in found.items() if is_near]
-    return frame_of(like, near[0], text) if len(near) == 1 else None
-
-
-_NOT_NUMBERS = ("requires_grad_", "detach_", "retain_grad_")

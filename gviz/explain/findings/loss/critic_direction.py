@@ -22,7 +22,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gviz.events import OptimizerStarted
-from gviz.events.optimizer_options import options_in
 from gviz.explain.backward_passes import roots_of_pass
 from gviz.explain.display_names import label_at
 from gviz.explain.finding import Finding
@@ -34,6 +33,7 @@ from gviz.explain.findings.training_loop.adversarial_gradients import (
     target_number,
     uses_of_parameter,
 )
+from gviz.explain.parameter_updates import maximizes
 from gviz.explain.program_text import statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import Edit, node_replaced
@@ -90,7 +90,7 @@ class _Adversaries:
 def agreeing_adversaries(survey: Survey) -> Iterator[Finding | None]:
     """Yield the losses of a critic and of a generator that push the scores of generated samples the same way."""
     by_optimizer = yield from survey.once(steps_by_call)
-    maximized = {event.stack for _, event in survey.timeline.select((OptimizerStarted,)) if _maximizes(event)}
+    maximized = {event.stack for _, event in survey.timeline.select((OptimizerStarted,)) if maximizes(event)}
     for critic in by_optimizer.values():
         for generator in by_optimizer.values():
             yield None
@@ -103,10 +103,6 @@ def agreeing_adversaries(survey: Survey) -> Iterator[Finding | None]:
             if known is not None and known.agree:
                 yield _finding(survey, known)
                 return
-
-
-def _maximizes(event: OptimizerStarted) -> bool:
-    return any(options_in(event.options, at).get("maximize") for at in range(len(event.options)))
 
 
 def _adversaries(

@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import isfinite
@@ -28,8 +28,9 @@ from gviz.events import OptimizerStepped
 from gviz.explain.backward_passes import loss_at
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
+from gviz.explain.findings.training_loop.learning_rate import whole_steps
 from gviz.explain.operation_sets import CLASS_LOSSES, LOSSES, RESHAPING
-from gviz.explain.parameter_updates import options_of
+from gviz.explain.parameter_updates import maximizes
 from gviz.explain.program_text import ProgramText, is_at
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import Change, Edit, rewritten
@@ -87,8 +88,10 @@ def falls_without_bound(survey: Survey) -> Iterator[Finding | None]:
         yield None
         known = [one for seq in seqs if (one := loss_at(timeline, seq)) is not None and isfinite(one[1])]
         values = [value for _, value in known]
-        if len(values) < _FEWEST or not values[-1] < min(0, values[0]) or _maximizes(survey):
+        if len(values) < _FEWEST or not values[-1] < min(0, values[0]):
             continue
+        if (yield from survey.once(_is_maximizing)):
+            return
         first, last = (survey.nodes[node] for node, _ in (known[0], known[-1]))
         terms = scalar_terms(survey, last)
         driver = min(terms, key=_share)
@@ -118,11 +121,10 @@ def _is_trained_alone(survey: Survey) -> bool:
     return kinds == {"parameter"} and trained <= survey.optimized and len(survey.optimized) > 1
 
 
-def _maximizes(survey: Survey) -> bool:
+def _is_maximizing(survey: Survey) -> Generator[None, None, bool]:
     """Return whether an optimizer makes its loss larger, as its last step shows."""
-    last = {event.stack: (seq, event) for seq, event in survey.select(OptimizerStepped)}
-    firsts = [(seq, node) for seq, step in last.values() for node in step.parameters[:1]]
-    return any(options_of(survey.timeline, node, seq).get("maximize") for seq, node in firsts)
+    last = {step.end.stack: step.start for step in (yield from survey.once(whole_steps))}
+    return any(map(maximizes, last.values()))
 
 
 # The terms of a loss

@@ -22,7 +22,7 @@ from math import isfinite, log, sqrt
 from gviz.explain.backward_passes import loss_at, root_value
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding, Number
-from gviz.explain.initial_writes import InitialWrite, constant_number, initial_write
+from gviz.explain.initial_writes import InitialWrite, constant_number, initial_write, writes_random
 from gviz.explain.operation_sets import PRODUCTS, SOFTMAXES
 from gviz.explain.program_text import called_name, line_text, statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
@@ -127,8 +127,6 @@ def _makes_scores(survey: Survey, layer: _Layer, records: Sequence[NodeRecord]) 
 
 # The line that draws the weights
 
-_DRAWS = ("normal_", "uniform_", "trunc_normal_", "log_normal_", "exponential_")
-_SCALED = ("xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_", "orthogonal_", "sparse_")
 _DRAWN = ("randn", "randn_like", "rand", "rand_like", "normal", "standard_normal", "uniform")
 
 
@@ -145,7 +143,7 @@ def _line(timeline: Timeline, weight: int) -> Frame | None:
 
 def _sets_size(write: InitialWrite) -> bool:
     """Return whether a line draws the numbers of a parameter, or makes them larger."""
-    if write.how in (*_DRAWS, *_SCALED):
+    if writes_random(write):
         return True
     if write.how in ("mul_", "*="):
         factor = constant_number(write.value(0, "other"))

@@ -24,12 +24,11 @@ from math import hypot, isfinite, sqrt
 import numpy as np
 
 from gviz.events import DataSet, GradCaptured, OptimizerStarted, OptimizerStepped, StorageWritten, grad_left
-from gviz.events.optimizer_options import options_in
-from gviz.explain.backward_passes import loss_at, row_text
+from gviz.explain.backward_passes import divergence_bound, loss_at, row_text
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.optimizer_construction import rate_line
-from gviz.explain.parameter_updates import step_of
+from gviz.explain.parameter_updates import growth, maximizes, rates_of, rms, step_of
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost
 from gviz.explain.tracking import ancestors
@@ -40,9 +39,6 @@ from gviz.values.value import Array, Value
 
 _FEWEST = 6
 """The fewest passes that show a divergence."""
-
-_TIMES = 1e3
-"""How many times its first values a loss has at the end if it diverges."""
 
 _RISES = 3
 """The number of passes at the end that must each have a larger loss than the one before."""
@@ -69,8 +65,8 @@ def diverging(survey: Survey) -> Iterator[Finding | None]:
     values = [value for _, value in losses]
     if len(values) < len(survey.passes) or not all(isfinite(value) and value > 0 for value in values):
         return
-    start, end = max(values[:2]), values[-_RISES - 1 :]
-    if values[-1] <= _TIMES * start or end != sorted(end):
+    end = values[-_RISES - 1 :]
+    if values[-1] <= divergence_bound(values) or end != sorted(end):
         return
     if steps and not _rises_on_purpose(timeline):
         known = survey.optimized & survey.nodes.keys()
@@ -90,19 +86,15 @@ def diverging(survey: Survey) -> Iterator[Finding | None]:
 
 def _grow(pairs: Sequence[tuple[Value | None, Value | None]]) -> bool:
     """Return whether the steps have made a parameter many times as large."""
-    for values in pairs:
-        sizes = [stats.rms for value in values if value is not None and (stats := value.statistics()) is not None]
-        if len(sizes) == 2 and sizes[1] > _GROWN * max(sizes[0], 0.1):
-            return True
-    return False
+    sizes = (growth(before, after) for before, after in pairs)
+    return any(size is not None and size.factor > _GROWN for size in sizes)
 
 
 def _rate_of_optimizer(timeline: Timeline) -> float | None:
     """Return the learning rate that all groups of an optimizer have in all its steps."""
     events = (event for _, event in timeline.select((OptimizerStarted,)))
-    rates = {options_in(event.options, at).get("lr") for event in events for at in range(len(event.options))}
-    rate = rates.pop() if len(rates) == 1 else None
-    return float(rate) if isinstance(rate, float | int) else None
+    rates = {rate for event in events for rate in rates_of(event)}
+    return rates.pop() if len(rates) == 1 else None
 
 
 # Updates by hand: how the leaves of a pass differ from those of the next
@@ -205,14 +197,9 @@ def _rate_of_updates(updates: list[_Update]) -> float | None:
 
 def _rises_on_purpose(timeline: Timeline) -> bool:
     """Return whether an optimizer maximizes, or its rate is higher at the end than at the start."""
-    rates = []
-    for _, event in timeline.select((OptimizerStarted,)):
-        groups = [options_in(event.options, at) for at in range(len(event.options))]
-        if any(group.get("maximize") for group in groups):
-            return True
-        known = (rate for group in groups if isinstance(rate := group.get("lr"), float | int))
-        rates.append(max(map(float, known), default=0.0))
-    return bool(rates) and rates[-1] > 2 * rates[0]
+    steps = [event for _, event in timeline.select((OptimizerStarted,))]
+    rates = [max((rate for rate in rates_of(step) if rate is not None), default=0.0) for step in steps]
+    return any(map(maximizes, steps)) or (bool(rates) and rates[-1] > 2 * rates[0])
 
 
 def _finding(survey: Survey, root: int, values: list[float], rate: float | None, step: str = "the step") -> Finding:
@@ -292,11 +279,6 @@ def _last_leap(timeline: Timeline, leaf: int, n: int) -> Iterator[Leap]:
     seq = next((seq for seq in seqs if isinstance(timeline.event(seq), StorageWritten | DataSet)), 0)
     if not seq or step_of(timeline, leaf, seq) is None:
         return
-    before, after = (_rms(timeline.memory_value(leaf, 0, at)) for at in (seq - 1, seq))
-    if 0 < before * LEAP <= after and after >= LEAP:
+    before, after = (rms(timeline.memory_value(leaf, 0, at)) for at in (seq - 1, seq))
+    if before is not None and after is not None and 0 < before * LEAP <= after and after >= LEAP:
         yield after, before, leaf, seq
-
-
-def _rms(value: Value | None) -> float:
-    stats = value.statistics() if value is not None else None
-    return stats.rms if stats is not None else 0.0

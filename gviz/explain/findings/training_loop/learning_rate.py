@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from gviz.events import OptimizerStarted, OptimizerStepped
@@ -13,6 +13,7 @@ from gviz.events.optimizer_options import options_in
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import CLASS_LOSSES, LOSSES
+from gviz.explain.parameter_updates import maximizes, rates_of
 from gviz.explain.program_text import (
     ProgramText,
     arguments,
@@ -160,17 +161,31 @@ _NOTHING = 1e-6
 """The part of the highest learning rate below which a rate is practically 0: annealing ends above it."""
 
 
+@dataclass(frozen=True, slots=True)
+class WholeStep:
+    """A step of an optimizer that changed parameters: its first event and its last one, with their places."""
+
+    begun: int
+    start: OptimizerStarted
+    ended: int
+    end: OptimizerStepped
+
+
 @dataclass(slots=True)
 class OptimizerRates:
     """The highest learning rate of the groups in each step of an optimizer, and the events that began the steps.
 
-    `parameters` are those that its steps have changed, and `last` is the last step.
+    `ends` are the events that ended them. `parameters` are those that the steps have changed, `first` and `last` are
+    the first and the last step.
     """
 
-    seqs: list[int]
-    rates: list[float]
-    parameters: set[int]
+    first: OptimizerStarted
     last: OptimizerStarted
+    seqs: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+    parameters: set[int] = field(default_factory=set)
+    is_maximizing: bool = False
 
     @property
     def idle(self) -> int:
@@ -195,25 +210,34 @@ def zero_rate(survey: Survey) -> Iterator[Finding | None]:
             yield replace(finding, suspected=goes_on or _writes_zero(line_text(timeline, finding.at)))
 
 
-def rates_by_optimizer(survey: Survey) -> Generator[None, None, list[OptimizerRates]]:
-    """Return the learning rates of all steps by optimizer: those of one call with the same first parameter are one."""
-    known: dict[tuple[str, int, tuple[int, ...]], OptimizerRates] = {}
+def whole_steps(survey: Survey) -> Generator[None, None, list[WholeStep]]:
+    """Return the steps of all optimizers that changed parameters, and of which the recording has start and end."""
+    steps = list[WholeStep]()
     started: tuple[int, OptimizerStarted] | None = None
     for seq, event in survey.timeline.select((OptimizerStarted, OptimizerStepped)):
         yield None
         if isinstance(event, OptimizerStarted):
             started = seq, event
         elif isinstance(event, OptimizerStepped) and event.parameters and started and started[1].stack == event.stack:
-            begun, start = started
-            groups = [options_in(start.options, at).get("lr") for at in range(len(start.options))]
-            rates = [float(rate) for rate in groups if isinstance(rate, float | int)]
-            if rates and len(rates) == len(groups):
-                key = start.kind, start.stack, event.parameters[:1]
-                one = known.setdefault(key, OptimizerRates([], [], set(), start))
-                one.seqs.append(begun)
-                one.rates.append(max(rates))
-                one.parameters.update(event.parameters)
-                one.last = start
+            steps.append(WholeStep(*started, seq, event))
+    return steps
+
+
+def rates_by_optimizer(survey: Survey) -> Generator[None, None, list[OptimizerRates]]:
+    """Return the learning rates of all steps by optimizer: those of one call with the same first parameter are one."""
+    known: dict[tuple[str, int, tuple[int, ...]], OptimizerRates] = {}
+    for step in (yield from survey.once(whole_steps)):
+        start, groups = step.start, rates_of(step.start)
+        rates = [rate for rate in groups if rate is not None]
+        if rates and len(rates) == len(groups):
+            key = start.kind, start.stack, step.end.parameters[:1]
+            one = known.setdefault(key, OptimizerRates(start, start))
+            one.last = start
+            one.seqs.append(step.begun)
+            one.ends.append(step.ended)
+            one.rates.append(max(rates))
+            one.parameters.update(step.end.parameters)
+            one.is_maximizing |= maximizes(start)
     return [*known.values()]
 
 

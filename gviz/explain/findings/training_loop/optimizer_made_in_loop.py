@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from gviz.events import DataSet, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.finding import Finding, Number
+from gviz.explain.optimizer_construction import constructions
 from gviz.explain.parameter_updates import (
     Write,
     is_unseen,
@@ -26,7 +27,6 @@ from gviz.explain.parameter_updates import (
     written_parameter,
 )
 from gviz.explain.program_text import (
-    called_name,
     frame_of,
     names_set,
     receiver,
@@ -62,7 +62,7 @@ def new_optimizer(survey: Survey) -> Iterator[Finding | None]:
         yield None
         if _are_minimizations(survey, each) or _are_replaced(survey, each):
             continue
-        construction = assignment_in_loop(timeline, at, receiver(timeline, at, "step"), first.kind)
+        construction = construction_in_loop(timeline, at, receiver(timeline, at, "step"), first.kind)
         if construction is None:
             continue
         text = f"the loop makes a new {shown(first.kind)} before each of {len(each)} steps"
@@ -149,8 +149,8 @@ class _RepeatedStatement:
     edit: Edit | None
 
 
-def assignment_in_loop(timeline: Timeline, at: Frame | None, name: str, function: str) -> _RepeatedStatement | None:
-    """Return the statement that assigns a call of a function to a name, in the innermost loop around a frame.
+def construction_in_loop(timeline: Timeline, at: Frame | None, name: str, kind: str) -> _RepeatedStatement | None:
+    """Return the statement that makes an optimizer of a class under a name, in the innermost loop around a frame.
 
     A statement in a branch of the loop may run now and then only, and does not count. Neither does a call that reads
     what the loop assigns, since each iteration may need a call of its own.
@@ -160,12 +160,12 @@ def assignment_in_loop(timeline: Timeline, at: Frame | None, name: str, function
     if source is None or at is None or not loops:
         return None
     text, loop = source[0], loops[-1]
-    for one in text.statements:
-        value = getattr(one.node, "value", None)
-        if not isinstance(value, ast.Call) or called_name(value) != function or name not in names_set(one.node):
+    for construction in constructions(text, kind):
+        one, call = construction.statement, construction.call
+        if call is not getattr(one.node, "value", None) or name not in names_set(one.node):
             continue
         if one.around[-1] is loop and one.first < at.line:
-            if (places_in(value, ast.Load) - places_in(value, ast.Store)) & places_in(loop, ast.Store):
+            if (places_in(call, ast.Load) - places_in(call, ast.Store)) & places_in(loop, ast.Store):
                 return None
             rows = text.rows[loop.lineno - 1 : one.first - 1]
             head = text.rows[loop.lineno - 1]

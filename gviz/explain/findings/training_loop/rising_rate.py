@@ -21,11 +21,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
 
-from gviz.explain.backward_passes import loss_at, passes_by_loss
+from gviz.events import OptimizerStarted
+from gviz.explain.backward_passes import divergence_bound, loss_at, passes_by_loss
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.training_loop.learning_rate import OptimizerRates, rates_by_optimizer, rates_set
 from gviz.explain.findings.training_loop.schedulers import made_schedulers
+from gviz.explain.optimizer_construction import constructions, rate_line
+from gviz.explain.parameter_updates import growth
 from gviz.explain.program_text import assignment, called_name, frame_of, program_text, receiver, statement_at
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import own_frames
@@ -37,9 +40,6 @@ from gviz.values.plain_text import shown
 
 _RISEN = 3.0
 """How many times the rate of the least loss a rate is at the end if it is the cause."""
-
-_TIMES = 1e3
-"""How many times its first values a loss has at the end if it explodes."""
 
 _NEAR = 0.1
 """The part of its first value down to which a loss has fallen, of all that it ever falls, when its rate has worked."""
@@ -94,7 +94,7 @@ def _breakdown(timeline: Timeline, phases: Sequence[Phase]) -> _Breakdown | None
     values = [value for _, (_, value) in losses]
     if len(values) < 3 or not all(map(isfinite, values[:2])):
         return None
-    limit = _TIMES * max(map(abs, values[:2]))
+    limit = divergence_bound(values)
     is_bad = [not isfinite(value) or abs(value) > limit for value in values]
     if not is_bad[-1]:
         return None
@@ -128,13 +128,10 @@ def _grow(survey: Survey, one: OptimizerRates, breakdown: _Breakdown) -> bool:
     """Return whether a parameter is many times as large before a breakdown as it was at first."""
     timeline = survey.timeline
     for node in one.parameters & survey.nodes.keys():
-        first = survey.nodes[node].stats
-        sizes = list[float]()
-        for phase in (breakdown.last_good, breakdown.broken):
-            value = timeline.memory_value(node, 0, phase.start)
-            stats = value.statistics() if value is not None else None
-            sizes += [stats.rms] if stats is not None and isfinite(stats.rms) else []
-        if first is not None and sizes and max(sizes) > _GROWN * max(first.rms, 0.1):
+        phases = breakdown.last_good, breakdown.broken
+        values = (timeline.memory_value(node, 0, phase.start) for phase in phases)
+        size = growth(survey.nodes[node].value, *values)
+        if size is not None and size.factor > _GROWN:
             return True
     return False
 
@@ -192,7 +189,7 @@ def _finding(survey: Survey, one: OptimizerRates, steps: Sequence[int], breakdow
     )
     ends = f"and is {number(breakdown.value)} after step {steps[-1] + 1:,} at {number(end, 3)}"
     part = Finding("used", f"{falls}, {ends}", event, breakdown.node)
-    at, fix = _cause(survey, frames, best)
+    at, fix = _cause(survey, one.last, best)
     numbers = (
         Number("rate at the start", start, one.seqs[0]),
         Number(RATE_THAT_WORKED, best, one.seqs[good]),
@@ -207,15 +204,15 @@ def _bad(value: float) -> str:
 
 
 _MULTIPLYING = ("ExponentialLR", "StepLR", "MultiStepLR")
-_OF_FUNCTIONS = ("LambdaLR", "MultiplicativeLR")
 _OF_PEAKS = ("OneCycleLR", "CyclicLR")
 
 
-def _cause(survey: Survey, frames: Sequence[Frame], best: float) -> tuple[Frame | None, str]:
+def _cause(survey: Survey, step: OptimizerStarted, best: float) -> tuple[Frame | None, str]:
     """Return the line that changes the learning rate, as far as the program shows it, and what to write instead."""
-    timeline, bound = survey.timeline, f"an upper bound of the rate: the loss fell with {number(best, 3)}"
-    files = {frame.path: frame for frame in own_frames(frames)}.values()
-    call = next((frame for frame in own_frames(frames) if receiver(timeline, frame, "step")), None)
+    timeline, frames = survey.timeline, own_frames(survey.timeline.stack(step.stack))
+    bound = f"an upper bound of the rate: the loss fell with {number(best, 3)}"
+    files = {frame.path: frame for frame in frames}.values()
+    call = next((frame for frame in frames if receiver(timeline, frame, "step")), None)
     optimizer = receiver(timeline, call, "step")
     made = [(one, frame) for frame in files for one in made_schedulers(survey, frame)]
     made = [pair for pair in made if pair[0].optimizer == optimizer] or made
@@ -223,10 +220,10 @@ def _cause(survey: Survey, frames: Sequence[Frame], best: float) -> tuple[Frame 
     again = [line for line in lines if _is_of_itself(timeline, line)]
     if made and not lines:
         one, like = made[-1]
-        kind, step = called_name(one.call), f"{one.target or 'scheduler'}.step()"
-        fix = bound
+        kind = called_name(one.call)
+        fix, schedule = bound, one.target or "scheduler"
         if kind in _MULTIPLYING:
-            fix = f"a gamma of at most 1: {kind} multiplies the rate by it again and again, with each {step}"
+            fix = f"a gamma of at most 1: {kind} multiplies the rate by it again and again, with each {schedule}.step()"
         elif kind == "MultiplicativeLR":
             fix = "a factor of at most 1: MultiplicativeLR multiplies the rate of the step before by it"
         elif kind == "LambdaLR":
@@ -238,21 +235,20 @@ def _cause(survey: Survey, frames: Sequence[Frame], best: float) -> tuple[Frame 
         found = again or lines
         fix = "the rate from the first one and the step, with an upper bound; multiplied again and again it has none"
         return found[0] if len(found) == 1 else call, fix if again else bound
-    return _made_again(timeline, call, optimizer) or assignment(timeline, call, optimizer) or call, bound
+    of_loop = _rate_in_loop(timeline, step, call, optimizer)
+    return of_loop or rate_line(timeline, step) or assignment(timeline, call, optimizer) or call, bound
 
 
-def _made_again(timeline: Timeline, call: Frame | None, optimizer: str) -> Frame | None:
-    """Return the line that makes an optimizer in the loop that steps it, with another rate in each turn."""
+def _rate_in_loop(timeline: Timeline, step: OptimizerStarted, call: Frame | None, optimizer: str) -> Frame | None:
+    """Return the rate of an optimizer that the loop which steps it makes anew, with another rate in each iteration."""
     source = statement_at(timeline, call)
-    if source is None or call is None:
+    if source is None:
         return None
     text, here = source
     loops = [part for part in here.around if isinstance(part, ast.For | ast.AsyncFor | ast.While)]
-    for one in text.statements:
-        match one.node:
-            case ast.Assign(targets=[target], value=ast.Call()) if ast.unparse(target) == optimizer:
-                if any(loop in one.around for loop in loops):
-                    return frame_of(call, one.first, text)
+    for one in constructions(text, step.kind):
+        if optimizer.split(".")[-1] in one.targets and any(loop in one.statement.around for loop in loops):
+            return one.rate_line
     return None
 
 

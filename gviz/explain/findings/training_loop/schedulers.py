@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from gviz.events import OptimizerStarted, OptimizerStepped
-from gviz.events.optimizer_options import options_in
 from gviz.explain.finding import Finding, Number
-from gviz.explain.parameter_updates import numbers_without_shape
+from gviz.explain.findings.training_loop.learning_rate import whole_steps
+from gviz.explain.parameter_updates import numbers_without_shape, rates_of
 from gviz.explain.program_text import (
     FUNCTION_NODES,
     ProgramText,
@@ -50,26 +49,17 @@ class _Training:
     parameters: set[int] = field(default_factory=set)
 
 
-def _trainings(survey: Survey) -> list[_Training]:
-    """Return the steps by optimizer: one is known by its first parameter."""
+def _trainings(survey: Survey) -> Generator[None, None, list[_Training]]:
+    """Return the steps by optimizer: one is known by its first parameter, whatever line steps it."""
     known: dict[tuple[str, int], _Training] = {}
-    started: tuple[int, OptimizerStarted] | None = None
-    for seq, event in survey.timeline.select((OptimizerStarted, OptimizerStepped)):
-        if isinstance(event, OptimizerStarted):
-            started = seq, event
-        elif (
-            isinstance(event, OptimizerStepped)
-            and event.parameters
-            and started is not None
-            and started[1].stack == event.stack
-        ):
-            rate = options_in(started[1].options, 0).get("lr")
-            if isinstance(rate, float | int):
-                key = event.kind, min((*event.parameters, *event.skipped))
-                one = known.setdefault(key, _Training(event.kind, event.stack))
-                one.seqs.append(started[0])
-                one.rates.append(float(rate))
-                one.parameters.update(event.parameters)
+    for step in (yield from survey.once(whole_steps)):
+        event, rate = step.end, next(iter(rates_of(step.start)), None)
+        if rate is not None:
+            key = event.kind, min((*event.parameters, *event.skipped))
+            one = known.setdefault(key, _Training(event.kind, event.stack))
+            one.seqs.append(step.begun)
+            one.rates.append(rate)
+            one.parameters.update(event.parameters)
     return list(known.values())
 
 
@@ -132,7 +122,8 @@ def _given(call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef) -> 
 
 def restarted_schedule(survey: Survey) -> Iterator[Finding | None]:
     """Yield a training that goes on with the numbers of an earlier one, and starts again at that one's first rate."""
-    timeline, trainings, seen = survey.timeline, _trainings(survey), set[tuple[str, int]]()
+    timeline, trainings = survey.timeline, (yield from survey.once(_trainings))
+    seen = set[tuple[str, int]]()
     for at, later in enumerate(trainings):
         for earlier in reversed(trainings[:at]):
             yield None
@@ -230,7 +221,7 @@ def doubled_schedule(survey: Survey) -> Iterator[Finding | None]:
 
     Schedulers that are chained on one optimizer, such as a warm-up and a decay, differ.
     """
-    trainings = _trainings(survey)
+    trainings = yield from survey.once(_trainings)
     changed = [one for one in trainings if len(set(one.rates)) > 1]
     constant = [one for one in trainings if len(one.rates) > 1 and len(set(one.rates)) == 1]
     if not changed or not constant:
