@@ -213,7 +213,7 @@ def carried_over_step(failure: Failure, updated: Finding) -> Finding | None:
     return replace(finding, fix=f"{finding.fix}; then without {_RETAINED}" if is_kept else finding.fix)
 
 
-_OF_ONE_STEP = "backward() of the loss of this step alone, and a running sum of numbers: total += loss.item()"
+_OF_ONE_STEP = "backward() only of this step's loss, and a running sum of numbers: total += loss.item()"
 
 _RETAINED = "retain_graph=True"
 

@@ -184,7 +184,7 @@ def _finding(survey: Survey, first: _Adversaries) -> Finding:
     elif not is_inverted:
         fix = f"use the {'label of real samples' if has_labels else 'other sign'} in the generator's loss"
     edit = inverted[1] if inverted is not None else None
-    fix = f"{fix}: the two are to push this score against each other"
+    fix = f"{fix}: the two should push this score against each other"
     return Finding("agreeing-adversaries", text, wrong.seq, wrong.node, (part, place), fix, survey.at(wrong), edit=edit)
 
 
