@@ -72,12 +72,11 @@ class _Adversaries:
     def agree(self) -> bool:
         """Whether the critic keeps real and generated samples apart, and the generator wants what the critic does."""
         real, fake, own = self.real.target, self.fake.target, self.own.target
-        have_targets = real is not None and fake is not None and own is not None
-        if real is not None and fake is not None and own is not None and not abs(own - fake) < abs(own - real):
+        if real is None or fake is None or own is None:
+            return 0 != self.fake.up == self.own.up == -self.real.up
+        if not abs(own - fake) < abs(own - real):
             return False
-        if have_targets:
-            return self.fake.up == self.own.up or not self.fake.up or not self.own.up
-        return 0 != self.fake.up == self.own.up == -self.real.up
+        return self.fake.up == self.own.up or not self.fake.up or not self.own.up
 
     @property
     def is_critic_inverted(self) -> bool:
