@@ -413,6 +413,16 @@ def function_of(one: Statement) -> ast.AST | None:
     return next((outer for outer in reversed(one.around) if isinstance(outer, FUNCTION_NODES)), None)
 
 
+def innermost_loop(one: Statement) -> ast.For | ast.AsyncFor | ast.While | None:
+    """Return the innermost loop around a statement in its own function."""
+    for outer in reversed(one.around):
+        if isinstance(outer, ast.For | ast.AsyncFor | ast.While):
+            return outer
+        if isinstance(outer, FUNCTION_NODES):
+            return None
+    return None
+
+
 def names_set(node: ast.stmt) -> set[str]:
     return {target.id for target in assigned_parts(node) if isinstance(target, ast.Name)}
 
