@@ -25,7 +25,9 @@ from gviz.explain.program_text import (
     called_name,
     function_of,
     method_class,
+    parameters_of,
     parsed_program,
+    passed_arguments,
 )
 from gviz.explain.source_frames import is_of_library
 from gviz.source.call_stack import Frame
@@ -181,9 +183,8 @@ def _rank(timeline: Timeline, text: ProgramText, one: Statement, target: ast.exp
     if not parts:
         if _is_loop_over_parameters(one, base):
             return 0 if _excludes(timeline, text, one, base, name) else _ONE_OF_MANY
-        position = _position(one, base)
-        if position is not None:
-            return _ONE_OF_MANY if _is_given(text, one, position, name) else 0
+        if base in parameters_of(function_of(one)):
+            return _ONE_OF_MANY if _is_passed(text, one, base, name) else 0
         return _EXACT if names[-1] == base else 0
     if not _fits(names, parts):
         return 0
@@ -191,7 +192,7 @@ def _rank(timeline: Timeline, text: ProgramText, one: Statement, target: ast.exp
     if base == "self":
         kind, owner = _kind_of_module(timeline, module), method_class(one)
         return _EXACT if not kind or not owner or kind == owner else 0
-    is_variable = _position(one, base) is not None or _is_loop_variable(one, base)
+    is_variable = base in parameters_of(function_of(one)) or _is_loop_variable(one, base)
     if is_variable and len(parts) == 1:
         return 0 if _excludes(timeline, text, one, base, name) else _ONE_OF_MANY
     if len(names) == len(parts) or _fits(names, [base, *parts]):
@@ -273,28 +274,21 @@ def _is_loop_variable(one: Statement, variable: str) -> bool:
     return any(isinstance(part, ast.Name) and part.id == variable for loop in loops for part in ast.walk(loop.target))
 
 
-def _position(one: Statement, variable: str) -> int | None:
-    """Return the place of a variable in the parameters of the function around a statement; None for another one."""
+def _is_passed(text: ProgramText, one: Statement, variable: str, name: str) -> bool:
+    """Return whether a call of the function around a statement passes it a parameter of a model as this variable."""
     function = function_of(one)
     if not isinstance(function, FUNCTION_NODES):
-        return None
-    names = [part.arg for part in (*function.args.posonlyargs, *function.args.args)]
-    return names.index(variable) if variable in names else None
-
-
-def _is_given(text: ProgramText, one: Statement, position: int, name: str) -> bool:
-    """Return whether a call of the function around a statement gives it a parameter at a position."""
-    function = getattr(function_of(one), "name", "")
+        return False
     for other in text.statements:
         for call in other.parts(ast.Call):
-            if called_name(call) != function:
+            argument = passed_arguments(call, function).get(variable) if called_name(call) == function.name else None
+            if argument is None:
                 continue
-            for given in call.args[position : position + 1]:
-                base, parts = target_path(given)
-                if base and parts and _fits(name.split("."), parts):
-                    return True
-                if not parts and _is_loop_over_parameters(other, base):
-                    return True
+            base, parts = target_path(argument)
+            if base and parts and _fits(name.split("."), parts):
+                return True
+            if not parts and _is_loop_over_parameters(other, base):
+                return True
     return False
 
 

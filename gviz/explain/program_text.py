@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from inspect import cleandoc
 from io import StringIO
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from textwrap import dedent
 from typing import TypeVar
 
@@ -280,9 +280,31 @@ def has_parameter(timeline: Timeline, at: Frame | None, name: str) -> bool:
 def parameters_around(timeline: Timeline, at: Frame | None) -> list[str]:
     """Return the parameters of the innermost function around a line, in their order; empty outside of functions."""
     source = statement_at(timeline, at)
-    around = reversed(source[1].around) if source is not None else ()
-    function = next((one for one in around if isinstance(one, FUNCTION_NODES)), None)
-    return [one.arg for one in (*function.args.args, *function.args.kwonlyargs)] if function is not None else []
+    return parameters_of(function_of(source[1])) if source is not None else []
+
+
+def parameters_of(function: ast.AST | None) -> list[str]:
+    """Return the parameters of a function in their order, without ``*args`` and ``**options``; empty for all else."""
+    keywords = function.args.kwonlyargs if isinstance(function, FUNCTION_NODES) else []
+    return [*positional_parameters(function), *(one.arg for one in keywords)]
+
+
+def positional_parameters(function: ast.AST | None) -> list[str]:
+    """Return the parameters of a function, or of a lambda, that may be passed by their place; empty for all else."""
+    if not isinstance(function, (*FUNCTION_NODES, ast.Lambda)):
+        return []
+    return [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+
+
+def passed_arguments(call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, ast.expr]:
+    """Return the arguments of a call by the parameter of a function or method that gets each.
+
+    The parameters of arguments behind ``*values`` are unknown, and so are those of ``**options``.
+    """
+    names = positional_parameters(function)
+    names = names[1:] if names[:1] in (["self"], ["cls"]) else names
+    placed = takewhile(lambda one: not isinstance(one, ast.Starred), call.args)
+    return dict(zip(names, placed, strict=False)) | {key.arg: key.value for key in call.keywords if key.arg}
 
 
 def imported_names(text: ProgramText) -> set[str]:
@@ -340,8 +362,9 @@ def method_self(timeline: Timeline, at: Frame | None) -> str:
     source = statement_at(timeline, at)
     around = source[1].around if source is not None else ()
     for outer, inner in pairwise(around):
-        if isinstance(outer, ast.ClassDef) and isinstance(inner, ast.FunctionDef) and inner.args.args:
-            return inner.args.args[0].arg
+        names = positional_parameters(inner) if isinstance(outer, ast.ClassDef) else []
+        if names:
+            return names[0]
     return ""
 
 
@@ -400,12 +423,11 @@ def scope_of(text: ProgramText, one: Statement, name: str) -> ast.AST:
 
 def variables_of(text: ProgramText, function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     """Return the parameters of a function, and the names that its own statements assign."""
-    args = function.args
-    parameters = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+    others = [part.arg for part in (function.args.vararg, function.args.kwarg) if part is not None]
     own = [one.node for one in text.statements if function_of(one) is function]
     declared = {name for node in own if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names}
     assigned = {name for node in own for name in names_set(node)}
-    return {part.arg for part in parameters if part is not None} | (assigned - declared)
+    return {*parameters_of(function), *others} | (assigned - declared)
 
 
 def function_of(one: Statement) -> ast.AST | None:
