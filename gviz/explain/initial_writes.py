@@ -23,13 +23,14 @@ from gviz.explain.program_text import (
     Statement,
     assigned_parts,
     called_name,
+    frame_of_part,
+    function_name,
     function_of,
     method_class,
+    own_programs,
     parameters_of,
-    parsed_program,
     passed_arguments,
 )
-from gviz.explain.source_frames import is_of_library
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -126,10 +127,7 @@ _EXACT, _ONE_OF_MANY = 2, 1
 def _writes(timeline: Timeline, info: NodeInfo) -> Iterator[tuple[int, InitialWrite]]:
     """Yield the lines that may write to a parameter, each with how well it names this one."""
     names = [name for name in (info.name, *info.also) if name]
-    for path in timeline.sources:
-        text = parsed_program(path, timeline.source(path) or "") if not is_of_library(path) else None
-        if text is None:
-            continue
+    for text in own_programs(timeline):
         for one in text.statements:
             for target, write in _writes_of(text, one):
                 if write.how == "load_state_dict":
@@ -148,7 +146,7 @@ def _writes_of(text: ProgramText, one: Statement) -> Iterator[tuple[ast.expr, In
     for call in one.parts(ast.Call):
         name, args = called_name(call), list(call.args)
         if name == "load_state_dict" and isinstance(call.func, ast.Attribute):
-            yield call.func.value, InitialWrite(_frame(text, one, call), name, tuple(args))
+            yield call.func.value, InitialWrite(frame_of_part(text, call, function_name(one)), name, tuple(args))
         if not name.endswith("_") or name.startswith("_") or name in _NOT_NUMBERS:
             continue
         is_function = isinstance(call.func, ast.Name) or (
@@ -158,20 +156,13 @@ def _writes_of(text: ProgramText, one: Statement) -> Iterator[tuple[ast.expr, In
         named = tuple((key.arg, key.value) for key in call.keywords if key.arg is not None)
         for target in targets:
             values = tuple(args[1:] if is_function else args)
-            yield target, InitialWrite(_frame(text, one, call), name, values, named)
+            yield target, InitialWrite(frame_of_part(text, call, function_name(one)), name, values, named)
     value = getattr(one.node, "value", None)
     if isinstance(one.node, ast.Assign | ast.AugAssign | ast.AnnAssign) and isinstance(value, ast.expr):
         operators = {ast.Mult: "*=", ast.Div: "/=", ast.Add: "+=", ast.Sub: "-="}
         how = operators.get(type(one.node.op), "") if isinstance(one.node, ast.AugAssign) else "="
         for target in assigned_parts(one.node) if how else ():
-            yield target, InitialWrite(_frame(text, one, one.node), how, (value,))
-
-
-def _frame(text: ProgramText, one: Statement, part: ast.expr | ast.stmt) -> Frame:
-    function = getattr(function_of(one), "name", "<module>")
-    return Frame(
-        text.path, function, part.lineno, part.end_lineno or part.lineno, part.col_offset, part.end_col_offset or -1
-    )
+            yield target, InitialWrite(frame_of_part(text, one.node, function_name(one)), how, (value,))
 
 
 def _rank(timeline: Timeline, text: ProgramText, one: Statement, target: ast.expr, name: str) -> int:

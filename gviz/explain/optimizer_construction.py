@@ -13,11 +13,12 @@ from gviz.explain.program_text import (
     arguments,
     assigned_parts,
     called_name,
-    function_of,
-    parsed_program,
+    frame_of_part,
+    function_name,
+    own_programs,
     receiver,
 )
-from gviz.explain.source_frames import is_of_library, own_frames
+from gviz.explain.source_frames import own_frames
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 
@@ -44,18 +45,15 @@ def rate_line(timeline: Timeline, step: OptimizerStarted) -> Frame | None:
         made = [one for one in made if one.targets & names]
     if len(made) != 1:
         return None
-    one, function = made[0], getattr(function_of(made[0].statement), "name", "<module>")
-    part = _rate(one.call) or one.call
-    end = part.end_lineno or part.lineno
-    return Frame(one.text.path, function, part.lineno, end, part.col_offset, part.end_col_offset or -1)
+    (one,) = made
+    return frame_of_part(one.text, _rate(one.call) or one.call, function_name(one.statement))
 
 
 def _made(timeline: Timeline, kind: str) -> Iterator[_Made]:
-    for path in timeline.sources:
-        text = parsed_program(path, timeline.source(path) or "") if not is_of_library(path) else None
-        for one in text.statements if text is not None else ():
+    for text in own_programs(timeline):
+        for one in text.statements:
             for call in one.parts(ast.Call):
-                if called_name(call) == kind and text is not None:
+                if called_name(call) == kind:
                     targets = frozenset(ast.unparse(target).split(".")[-1] for target in assigned_parts(one.node))
                     yield _Made(text, one, call, targets)
 

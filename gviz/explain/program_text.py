@@ -18,6 +18,7 @@ from itertools import pairwise, takewhile
 from textwrap import dedent
 from typing import TypeVar
 
+from gviz.explain.source_frames import is_of_library
 from gviz.source import parsing
 from gviz.source.call_stack import Frame, source_lines
 from gviz.trace.timeline import Timeline
@@ -261,6 +262,17 @@ def parsed_program(path: str, text: str) -> ProgramText | None:
         return None
 
 
+def all_programs(timeline: Timeline) -> Iterator[ProgramText]:
+    """Yield the text of each recorded file that can be parsed."""
+    texts = (parsed_program(path, timeline.source(path) or "") for path in timeline.sources)
+    return (text for text in texts if text is not None)
+
+
+def own_programs(timeline: Timeline) -> Iterator[ProgramText]:
+    """Yield the text of each file of the program itself, not of installed packages or the standard library."""
+    return (text for text in all_programs(timeline) if not is_of_library(text.path))
+
+
 def program_text(timeline: Timeline, at: Frame | None) -> ProgramText | None:
     text = timeline.source(at.path) if at is not None else None
     return parsed_program(at.path, text) if at is not None and text else None
@@ -316,6 +328,17 @@ def imported_names(text: ProgramText) -> set[str]:
 def frame_of(like: Frame, line: int, text: ProgramText) -> Frame:
     """Return a line of a program as a frame, in the function of another frame."""
     return Frame(text.path, like.function, line, line, -1, -1)
+
+
+def frame_of_part(text: ProgramText, part: ast.expr | ast.stmt | ast.keyword, function: str = "") -> Frame:
+    """Return the place of a part of a program as a frame, with its columns."""
+    end = part.end_lineno or part.lineno
+    return Frame(text.path, function, part.lineno, end, part.col_offset, part.end_col_offset or -1)
+
+
+def function_name(one: Statement) -> str:
+    """Return the name of the innermost function around a statement, as a frame has it."""
+    return getattr(function_of(one), "name", MODULE)
 
 
 def places_read(part: ast.AST) -> set[str]:
@@ -557,10 +580,9 @@ def method_class(one: Statement) -> str:
 
 def classes_named(timeline: Timeline, name: str) -> Iterator[tuple[ProgramText, ast.ClassDef]]:
     """Yield the classes of the program with a name, each with the text of its file."""
-    for path in timeline.sources:
-        text = parsed_program(path, timeline.source(path) or "")
-        for one in text.statements if text is not None else ():
-            if isinstance(one.node, ast.ClassDef) and one.node.name == name and text is not None:
+    for text in all_programs(timeline):
+        for one in text.statements:
+            if isinstance(one.node, ast.ClassDef) and one.node.name == name:
                 yield text, one.node
 
 

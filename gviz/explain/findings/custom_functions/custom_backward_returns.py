@@ -18,6 +18,7 @@ from gviz.explain.program_errors import Failure
 from gviz.explain.program_text import (
     ProgramText,
     classes_named,
+    frame_of_part,
     methods_of,
     names_read,
     positional_parameters,
@@ -217,8 +218,7 @@ class _BackwardText:
 
     def frame(self, part: ast.stmt | ast.expr) -> Frame:
         """Return the place of a statement or expression of ``backward``."""
-        end = part.end_lineno or part.lineno
-        return Frame(self.text.path, self.backward.name, part.lineno, end, part.col_offset, part.end_col_offset or -1)
+        return frame_of_part(self.text, part, self.backward.name)
 
     def with_none(self, one: ast.Return, needed: Sequence[bool]) -> Edit | None:
         """Add None for each input that needs no gradient, by position.
