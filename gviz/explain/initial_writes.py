@@ -24,11 +24,14 @@ from gviz.explain.program_text import (
     Statement,
     assigned_parts,
     called_name,
+    frame_of_part,
+    function_name,
     function_of,
     method_class,
-    parsed_program,
+    own_programs,
+    parameters_of,
+    passed_arguments,
 )
-from gviz.explain.source_frames import is_of_library
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -175,9 +178,7 @@ def _writes(timeline: Timeline, info: NodeInfo) -> Iterator[tuple[int, InitialWr
 
 def _all_writes(timeline: Timeline, _: int) -> list[tuple[ProgramText, Statement, ast.expr, InitialWrite]]:
     """Return everything that a line of the program writes to, in order, whatever it is."""
-    paths = (path for path in timeline.sources if not is_of_library(path))
-    texts = (parsed_program(path, timeline.source(path) or "") for path in paths)
-    statements = ((text, one) for text in texts if text is not None for one in text.statements)
+    statements = ((text, one) for text in own_programs(timeline) for one in text.statements)
     return [(text, one, *write) for text, one in statements for write in _writes_of(text, one)]
 
 
@@ -189,7 +190,7 @@ def _writes_of(text: ProgramText, one: Statement) -> Iterator[tuple[ast.expr, In
     for call in one.parts(ast.Call):
         name, args = called_name(call), list(call.args)
         if name == "load_state_dict" and isinstance(call.func, ast.Attribute):
-            yield call.func.value, InitialWrite(_frame(text, one, call), name, tuple(args))
+            yield call.func.value, InitialWrite(frame_of_part(text, call, function_name(one)), name, tuple(args))
         if not name.endswith("_") or name.startswith("_") or name in _NOT_NUMBERS:
             continue
         is_function = isinstance(call.func, ast.Name) or (
@@ -199,20 +200,13 @@ def _writes_of(text: ProgramText, one: Statement) -> Iterator[tuple[ast.expr, In
         named = tuple((key.arg, key.value) for key in call.keywords if key.arg is not None)
         for target in targets:
             values = tuple(args[1:] if is_function else args)
-            yield target, InitialWrite(_frame(text, one, call), name, values, named)
+            yield target, InitialWrite(frame_of_part(text, call, function_name(one)), name, values, named)
     value = getattr(one.node, "value", None)
     if isinstance(one.node, ast.Assign | ast.AugAssign | ast.AnnAssign) and isinstance(value, ast.expr):
         operators = {ast.Mult: "*=", ast.Div: "/=", ast.Add: "+=", ast.Sub: "-="}
         how = operators.get(type(one.node.op), "") if isinstance(one.node, ast.AugAssign) else "="
         for target in assigned_parts(one.node) if how else ():
-            yield target, InitialWrite(_frame(text, one, one.node), how, (value,))
-
-
-def _frame(text: ProgramText, one: Statement, part: ast.expr | ast.stmt) -> Frame:
-    function = getattr(function_of(one), "name", "<module>")
-    return Frame(
-        text.path, function, part.lineno, part.end_lineno or part.lineno, part.col_offset, part.end_col_offset or -1
-    )
+            yield target, InitialWrite(frame_of_part(text, one.node, function_name(one)), how, (value,))
 
 
 def _rank(timeline: Timeline, text: ProgramText, one: Statement, target: ast.expr, name: str) -> int:
@@ -224,9 +218,8 @@ def _rank(timeline: Timeline, text: ProgramText, one: Statement, target: ast.exp
     if not parts:
         if _is_loop_over_parameters(one, base):
             return 0 if _excludes(timeline, text, one, base, name) else _ONE_OF_MANY
-        position = _position(one, base)
-        if position is not None:
-            return _ONE_OF_MANY if _is_given(text, one, position, name) else 0
+        if base in parameters_of(function_of(one)):
+            return _ONE_OF_MANY if _is_passed(text, one, base, name) else 0
         return _EXACT if names[-1] == base else 0
     if not _fits(names, parts):
         return 0
@@ -234,7 +227,7 @@ def _rank(timeline: Timeline, text: ProgramText, one: Statement, target: ast.exp
     if base == "self":
         kind, owner = _kind_of_module(timeline, module), method_class(one)
         return _EXACT if not kind or not owner or kind == owner else 0
-    is_variable = _position(one, base) is not None or _is_loop_variable(one, base)
+    is_variable = base in parameters_of(function_of(one)) or _is_loop_variable(one, base)
     if is_variable and len(parts) == 1:
         return 0 if _excludes(timeline, text, one, base, name) else _ONE_OF_MANY
     if len(names) == len(parts) or _fits(names, [base, *parts]):
@@ -316,28 +309,21 @@ def _is_loop_variable(one: Statement, variable: str) -> bool:
     return any(isinstance(part, ast.Name) and part.id == variable for loop in loops for part in ast.walk(loop.target))
 
 
-def _position(one: Statement, variable: str) -> int | None:
-    """Return the place of a variable in the parameters of the function around a statement; None for another one."""
+def _is_passed(text: ProgramText, one: Statement, variable: str, name: str) -> bool:
+    """Return whether a call of the function around a statement passes it a parameter of a model as this variable."""
     function = function_of(one)
     if not isinstance(function, FUNCTION_NODES):
-        return None
-    names = [part.arg for part in (*function.args.posonlyargs, *function.args.args)]
-    return names.index(variable) if variable in names else None
-
-
-def _is_given(text: ProgramText, one: Statement, position: int, name: str) -> bool:
-    """Return whether a call of the function around a statement gives it a parameter at a position."""
-    function = getattr(function_of(one), "name", "")
+        return False
     for other in text.statements:
         for call in other.parts(ast.Call):
-            if called_name(call) != function:
+            argument = passed_arguments(call, function).get(variable) if called_name(call) == function.name else None
+            if argument is None:
                 continue
-            for given in call.args[position : position + 1]:
-                base, parts = target_path(given)
-                if base and parts and _fits(name.split("."), parts):
-                    return True
-                if not parts and _is_loop_over_parameters(other, base):
-                    return True
+            base, parts = target_path(argument)
+            if base and parts and _fits(name.split("."), parts):
+                return True
+            if not parts and _is_loop_over_parameters(other, base):
+                return True
     return False
 
 

@@ -36,8 +36,7 @@ def leaf_findings(survey: Survey) -> Iterator[Finding | None]:
     leaves = [record.node for record in alive if record.created.kind != "op" and record.created.requires_grad]
     failed = _before_failed_passes(survey)
     captured = {event.node for _, event in survey.select(GradCaptured)} - survey.skipped
-    roots = {node for _, event in survey.passes for node, _ in event.roots}
-    silent = [node for node in leaves if node not in {*last, *failed, *captured, *roots}]
+    silent = [node for node in leaves if node not in {*last, *failed, *captured, *survey.roots}]
     silent = [node for node in silent if not _is_for_some_gradients(survey, node)]
     idle, stepped = idle_parameters(timeline, survey.end), steps_by(timeline, survey.end).parameters
     # an optimizer of a model that was replaced since: the finding about the new model's parameters names these

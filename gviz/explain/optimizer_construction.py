@@ -13,11 +13,12 @@ from gviz.explain.program_text import (
     arguments,
     assigned_parts,
     called_name,
-    function_of,
-    parsed_program,
+    frame_of_part,
+    function_name,
+    own_programs,
     receiver,
 )
-from gviz.explain.source_frames import is_of_library, own_frames
+from gviz.explain.source_frames import own_frames
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 
@@ -34,10 +35,7 @@ class Construction:
     @property
     def rate_line(self) -> Frame:
         """The learning rate in the call, ``lr=0.1``; the whole call without one."""
-        function = getattr(function_of(self.statement), "name", "<module>")
-        part = _rate(self.call) or self.call
-        end = part.end_lineno or part.lineno
-        return Frame(self.text.path, function, part.lineno, end, part.col_offset, part.end_col_offset or -1)
+        return frame_of_part(self.text, _rate(self.call) or self.call, function_name(self.statement))
 
 
 def rate_line(timeline: Timeline, step: OptimizerStarted) -> Frame | None:
@@ -46,10 +44,7 @@ def rate_line(timeline: Timeline, step: OptimizerStarted) -> Frame | None:
     Without a learning rate in the call, it is the whole call. Of several optimizers of a class it is the one with the
     name of the step, or else none.
     """
-    programs = (
-        parsed_program(path, timeline.source(path) or "") for path in timeline.sources if not is_of_library(path)
-    )
-    known = [one for text in programs if text is not None for one in constructions(text, step.kind)]
+    known = [one for text in own_programs(timeline) for one in constructions(text, step.kind)]
     if len(known) > 1:
         names = set(_names(timeline, own_frames(timeline.stack(step.stack))))
         known = [one for one in known if one.targets & names]

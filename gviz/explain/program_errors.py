@@ -99,7 +99,7 @@ _MOST_GENERAL = {"Exception", "BaseException"}
 
 
 def is_expected(failure: Failure) -> bool:
-    """Return whether the program expects an error, as a test or a lesson does, and goes on.
+    """Return whether the program expects an error, as a test or a lesson does, and continues.
 
     The ``try`` is around the call itself, or the program computes something after the error.
     """

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from inspect import cleandoc
 from io import StringIO
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from textwrap import dedent
 from typing import TypeVar
 
+from gviz.explain.source_frames import is_of_library
 from gviz.source import parsing
 from gviz.source.call_stack import Frame, source_lines
 from gviz.trace.timeline import Timeline
@@ -261,6 +262,17 @@ def parsed_program(path: str, text: str) -> ProgramText | None:
         return None
 
 
+def all_programs(timeline: Timeline) -> Iterator[ProgramText]:
+    """Yield the text of each recorded file that can be parsed."""
+    texts = (parsed_program(path, timeline.source(path) or "") for path in timeline.sources)
+    return (text for text in texts if text is not None)
+
+
+def own_programs(timeline: Timeline) -> Iterator[ProgramText]:
+    """Yield the text of each file of the program itself, not of installed packages or the standard library."""
+    return (text for text in all_programs(timeline) if not is_of_library(text.path))
+
+
 def program_text(timeline: Timeline, at: Frame | None) -> ProgramText | None:
     text = timeline.source(at.path) if at is not None else None
     return parsed_program(at.path, text) if at is not None and text else None
@@ -280,9 +292,31 @@ def has_parameter(timeline: Timeline, at: Frame | None, name: str) -> bool:
 def parameters_around(timeline: Timeline, at: Frame | None) -> list[str]:
     """Return the parameters of the innermost function around a line, in their order; empty outside of functions."""
     source = statement_at(timeline, at)
-    around = reversed(source[1].around) if source is not None else ()
-    function = next((one for one in around if isinstance(one, FUNCTION_NODES)), None)
-    return [one.arg for one in (*function.args.args, *function.args.kwonlyargs)] if function is not None else []
+    return parameters_of(function_of(source[1])) if source is not None else []
+
+
+def parameters_of(function: ast.AST | None) -> list[str]:
+    """Return the parameters of a function in their order, without ``*args`` and ``**options``; empty for all else."""
+    keywords = function.args.kwonlyargs if isinstance(function, FUNCTION_NODES) else []
+    return [*positional_parameters(function), *(one.arg for one in keywords)]
+
+
+def positional_parameters(function: ast.AST | None) -> list[str]:
+    """Return the parameters of a function, or of a lambda, that may be passed by their place; empty for all else."""
+    if not isinstance(function, (*FUNCTION_NODES, ast.Lambda)):
+        return []
+    return [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+
+
+def passed_arguments(call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, ast.expr]:
+    """Return the arguments of a call by the parameter of a function or method that gets each.
+
+    The parameters of arguments behind ``*values`` are unknown, and so are those of ``**options``.
+    """
+    names = positional_parameters(function)
+    names = names[1:] if names[:1] in (["self"], ["cls"]) else names
+    placed = takewhile(lambda one: not isinstance(one, ast.Starred), call.args)
+    return dict(zip(names, placed, strict=False)) | {key.arg: key.value for key in call.keywords if key.arg}
 
 
 def imported_names(text: ProgramText) -> set[str]:
@@ -294,6 +328,17 @@ def imported_names(text: ProgramText) -> set[str]:
 def frame_of(like: Frame, line: int, text: ProgramText) -> Frame:
     """Return a line of a program as a frame, in the function of another frame."""
     return Frame(text.path, like.function, line, line, -1, -1)
+
+
+def frame_of_part(text: ProgramText, part: ast.expr | ast.stmt | ast.keyword, function: str = "") -> Frame:
+    """Return the place of a part of a program as a frame, with its columns."""
+    end = part.end_lineno or part.lineno
+    return Frame(text.path, function, part.lineno, end, part.col_offset, part.end_col_offset or -1)
+
+
+def function_name(one: Statement) -> str:
+    """Return the name of the innermost function around a statement, as a frame has it."""
+    return getattr(function_of(one), "name", MODULE)
 
 
 def places_read(part: ast.AST) -> set[str]:
@@ -340,8 +385,9 @@ def method_self(timeline: Timeline, at: Frame | None) -> str:
     source = statement_at(timeline, at)
     around = source[1].around if source is not None else ()
     for outer, inner in pairwise(around):
-        if isinstance(outer, ast.ClassDef) and isinstance(inner, ast.FunctionDef) and inner.args.args:
-            return inner.args.args[0].arg
+        names = positional_parameters(inner) if isinstance(outer, ast.ClassDef) else []
+        if names:
+            return names[0]
     return ""
 
 
@@ -400,17 +446,26 @@ def scope_of(text: ProgramText, one: Statement, name: str) -> ast.AST:
 
 def variables_of(text: ProgramText, function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     """Return the parameters of a function, and the names that its own statements assign."""
-    args = function.args
-    parameters = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+    others = [part.arg for part in (function.args.vararg, function.args.kwarg) if part is not None]
     own = [one.node for one in text.statements if function_of(one) is function]
     declared = {name for node in own if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names}
     assigned = {name for node in own for name in names_set(node)}
-    return {part.arg for part in parameters if part is not None} | (assigned - declared)
+    return {*parameters_of(function), *others} | (assigned - declared)
 
 
 def function_of(one: Statement) -> ast.AST | None:
     """Return the innermost function around a statement."""
     return next((outer for outer in reversed(one.around) if isinstance(outer, FUNCTION_NODES)), None)
+
+
+def innermost_loop(one: Statement) -> ast.For | ast.AsyncFor | ast.While | None:
+    """Return the innermost loop around a statement in its own function."""
+    for outer in reversed(one.around):
+        if isinstance(outer, ast.For | ast.AsyncFor | ast.While):
+            return outer
+        if isinstance(outer, FUNCTION_NODES):
+            return None
+    return None
 
 
 def names_set(node: ast.stmt) -> set[str]:
@@ -525,10 +580,9 @@ def method_class(one: Statement) -> str:
 
 def classes_named(timeline: Timeline, name: str) -> Iterator[tuple[ProgramText, ast.ClassDef]]:
     """Yield the classes of the program with a name, each with the text of its file."""
-    for path in timeline.sources:
-        text = parsed_program(path, timeline.source(path) or "")
-        for one in text.statements if text is not None else ():
-            if isinstance(one.node, ast.ClassDef) and one.node.name == name and text is not None:
+    for text in all_programs(timeline):
+        for one in text.statements:
+            if isinstance(one.node, ast.ClassDef) and one.node.name == name:
                 yield text, one.node
 
 

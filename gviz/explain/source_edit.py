@@ -275,9 +275,9 @@ def stacked(timeline: Timeline, at: Frame | None) -> Edit | None:
                 case ast.List(elts=[_, *_] as elements):
                     names = [_without_numbers(text, one) for one in elements]
                     return f"torch.stack([{', '.join(names)}])" if all(names) else None
-                case ast.ListComp(elt=element, generators=[ast.comprehension(iter=iterated)]):
+                case ast.ListComp(elt=element, generators=[ast.comprehension()]):
                     name = _without_numbers(text, element)
-                    return f"torch.stack({text.with_part(inner, element, name)})" if name and iterated else None
+                    return f"torch.stack({text.with_part(inner, element, name)})" if name else None
             return None
 
         return known

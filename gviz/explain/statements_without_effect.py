@@ -23,6 +23,7 @@ from gviz.explain.program_text import (
     methods_of,
     names_read,
     names_set,
+    positional_parameters,
     statement_at,
 )
 from gviz.source.call_stack import Frame
@@ -343,7 +344,7 @@ def forward_has_effects(timeline: Timeline, name: str) -> bool | None:
 
 
 def _changes_something(forward: ast.FunctionDef) -> bool:
-    context = forward.args.args[0].arg if forward.args.args else ""
+    context = next(iter(positional_parameters(forward)), "")
     for part in ast.walk(forward):
         match part:
             case ast.Call():

@@ -179,7 +179,7 @@ def _switched_off(timeline: Timeline, info: NodeInfo) -> Mend:
     if update := update_in_place(line_text(timeline, at), info.name):
         edit = statement_instead(timeline, at, f"{update}; {info.name}.grad = None")
         return Mend(f"{clipped(update, 80)}, in place: the name then stays with the leaf", edit=edit)
-    if why == "no_grad" and called_at(timeline, at, "sample") and _draws_of(timeline, info):
+    if why == "no_grad" and called_at(timeline, at, "sample") and _is_drawn(timeline, info):
         return Mend("a discrete draw has no rsample(): add its log_prob times the loss that it leads to, detached")
     if why == "no_grad" and called_at(timeline, at, "sample"):
         fix = "rsample() where the gradient should flow: sample() draws inside no_grad"
@@ -197,20 +197,18 @@ def _switched_off(timeline: Timeline, info: NodeInfo) -> Mend:
     return Mend(_FIXES.get(why, ""))
 
 
-def _draws_of(timeline: Timeline, info: NodeInfo) -> set[str]:
-    """Return the discrete draws that the call of an operation has made from its result, as ``bernoulli``."""
+def _is_drawn(timeline: Timeline, info: NodeInfo) -> bool:
+    """Return whether the call of an operation has made a discrete draw from its result, as ``bernoulli``."""
     waiting, seen = [info], {info.node}
-    draws = set[str]()
     while waiting:
         one = waiting.pop()
         if one.op.base_name in DRAWS:
-            draws.add(one.op.base_name)
-            continue
+            return True
         users = (timeline.info(user) for user in timeline.nodes.users(one.node) if user not in seen)
         new = [user for user in users if user.created.stack == info.created.stack]
         seen.update(user.node for user in new)
         waiting += new
-    return draws
+    return False
 
 
 def loses_tracking(timeline: Timeline, node: int) -> bool:

@@ -53,6 +53,23 @@ for name, p in net.named_parameters():
     if "weight" in name:
         nn.init.constant_(p, 0)  #!
 """,
+    "a function that is passed the weight by its name": """
+def clear(factor, /, *, of):
+    with torch.no_grad():
+        of.mul_(0)  #!
+for layer in (net.fc1, net.fc2):
+    clear(0, of=layer.weight)
+    nn.init.zeros_(layer.bias)
+""",
+    "a method of another class": """
+class Start:
+    def clear(self, w):
+        with torch.no_grad():
+            w.mul_(0)  #!
+for layer in (net.fc1, net.fc2):
+    Start().clear(layer.weight)
+    nn.init.zeros_(layer.bias)
+""",
     "a function of one weight": """
 def clear(w):
     with torch.no_grad():

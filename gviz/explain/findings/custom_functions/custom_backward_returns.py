@@ -18,8 +18,10 @@ from gviz.explain.program_errors import Failure
 from gviz.explain.program_text import (
     ProgramText,
     classes_named,
+    frame_of_part,
     methods_of,
     names_read,
+    positional_parameters,
 )
 from gviz.explain.source_edit import Edit, is_none, node_replaced, returned_values
 from gviz.source.call_stack import Frame
@@ -216,8 +218,7 @@ class _BackwardText:
 
     def frame(self, part: ast.stmt | ast.expr) -> Frame:
         """Return the place of a statement or expression of ``backward``."""
-        end = part.end_lineno or part.lineno
-        return Frame(self.text.path, self.backward.name, part.lineno, end, part.col_offset, part.end_col_offset or -1)
+        return frame_of_part(self.text, part, self.backward.name)
 
     def with_none(self, one: ast.Return, needed: Sequence[bool]) -> Edit | None:
         """Add None for each input that needs no gradient, by position.
@@ -256,8 +257,7 @@ class _BackwardText:
 
     def _is_gradient_name(self, name: str) -> bool:
         """Return whether a variable is the gradient that arrives, or is only assigned tensors."""
-        arguments = self.backward.args
-        if name in [one.arg for one in (*arguments.posonlyargs, *arguments.args)][1:]:
+        if name in positional_parameters(self.backward)[1:]:
             return True
         values = [
             part.value
@@ -285,7 +285,7 @@ def _backward_text(timeline: Timeline, function: str) -> _BackwardText | None:
         forward, backward = methods.get("forward"), methods.get("backward")
         if forward is not None and backward is not None:
             has_context = "setup_context" not in methods
-            names = [part.arg for part in (*forward.args.posonlyargs, *forward.args.args)][has_context:]
+            names = positional_parameters(forward)[has_context:]
             own = [one.node for one in text.by_function.get(backward, ())]
             returns = tuple(part for part in own if isinstance(part, ast.Return) and part.value is not None)
             found.append(_BackwardText(text, tuple(names), backward, returns))

@@ -29,6 +29,7 @@ from gviz.explain.program_text import (
     classes_named,
     line_text,
     methods_of,
+    positional_parameters,
 )
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import ignored_gradient
@@ -203,7 +204,7 @@ def _converts(function: ast.FunctionDef, forward: ast.FunctionDef, tensors: int)
 
     A forward with more parameters than tensors has some that are numbers already: ``ctx.alpha = float(alpha)``.
     """
-    parameters = [one.arg for one in forward.args.args[1:]]
+    parameters = positional_parameters(forward)[1:]
     numbers = set(parameters) if len(parameters) > tensors else set()
     for call in calls_in(function):
         name, argument = called_name(call), next(iter(call.args), None)

@@ -24,8 +24,10 @@ from gviz.explain.program_text import FUNCTION_NODES, ProgramText, Statement, ca
 from gviz.trace.graph_state import NodeInfo
 
 _MOST_LEAVES = 5000
-_MOST_STEPS = 4
+_MOST_ASSIGNMENTS = 4
 """The most assignments that are followed from a loop to the tensors that it reads."""
+_EVENTS_BEFORE = 4
+"""The events before the error among which a warning about the same tensor is."""
 _MODULE_CALLS = ("parameters", "named_parameters")
 _PARAMETERS = ".parameters()"
 _PASSED_ON = ("zip", "enumerate", "list", "tuple", "reversed", "sorted", "filter", "iter")
@@ -67,14 +69,14 @@ def without_gradient(failure: Failure, owner: str) -> list[int]:
         return []
     text, one = source
     tree = ast.parse(owner, mode="eval").body
-    read = [*_read(text, one, tree, _MOST_STEPS)]
+    read = [*_read(text, one, tree, _MOST_ASSIGNMENTS)]
     found = dict.fromkeys(info.node for name in read for info in candidates if _fits(name, info))
     modules = [name for name in read if name.endswith(_PARAMETERS)]
     if found or any(_is_one_of_several(failure, name) for name in modules):
         return [*found]
     if modules:  # one model, whose parameters are named without it
         return [info.node for info in candidates if info.created.kind == "parameter"]
-    before = (timeline.event(seq) for seq in range(max(1, failure.seq - _MOST_STEPS), failure.seq))
+    before = (timeline.event(seq) for seq in range(max(1, failure.seq - _EVENTS_BEFORE), failure.seq))
     is_warned = any(isinstance(event, Warned) and event.message.startswith(_WARNING) for event in before)
     likely = [info.node for info in candidates if (info.created.kind == "op") == is_warned]
     return likely or [info.node for info in candidates]

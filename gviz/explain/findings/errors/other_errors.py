@@ -42,6 +42,7 @@ from gviz.explain.program_text import (
     numbers_read,
     place_of_store,
     places_read,
+    positional_parameters,
     statement_at,
     stores_of,
 )
@@ -859,7 +860,7 @@ def _stored_by_hooks(timeline: Timeline) -> Iterator[_Stored]:
                 function = function_of(one)
                 if not isinstance(function, ast.FunctionDef) or function.name not in given or source is None:
                     continue
-                place = place_of_store(one, [each.arg for each in function.args.args])
+                place = place_of_store(one, positional_parameters(function))
                 if place:
                     store = Store(frame_of(at, one.first, source[0]), place)
                     yield _Stored(None, store, is_used=False)

@@ -38,6 +38,7 @@ from gviz.explain.program_text import (
     frame_of,
     function_of,
     has_parameter,
+    innermost_loop,
     line_text,
     names_read,
     names_set,
@@ -178,7 +179,7 @@ def _stored_state(timeline: Timeline, used: NodeInfo, source: NodeInfo) -> tuple
 
 def _is_read_after(text: ProgramText, one: Statement, place: str) -> bool:
     """Return whether the function around a statement reads an attribute after it, or in a loop around both."""
-    loop = _innermost_loop(one)
+    loop = innermost_loop(one)
     others = (other for other in text.by_function.get(function_of(one), ()) if other.node is not one.node)
     later = [other for other in others if other.first > one.last or (loop is not None and loop in other.around)]
     return any(place in places_read(part) for other in later for part in _heads(other))
@@ -213,7 +214,7 @@ def carried_over_step(failure: Failure, updated: Finding) -> Finding | None:
     return replace(finding, fix=f"{finding.fix}; then without {_RETAINED}" if is_kept else finding.fix)
 
 
-_OF_ONE_STEP = "backward() of the loss of this step alone, and a running sum of numbers: total += loss.item()"
+_OF_ONE_STEP = "backward() only of this step's loss, and a running sum of numbers: total += loss.item()"
 
 _RETAINED = "retain_graph=True"
 
@@ -350,7 +351,7 @@ def _made_outside(
         return at, edit, f"in each call of {name}()"
     edit = into_loop(timeline, at, user) if user is not None else None
     statement = statement_at(timeline, user)
-    is_in_loop = edit is not None or (statement is not None and _innermost_loop(statement[1]) is not None)
+    is_in_loop = edit is not None or (statement is not None and innermost_loop(statement[1]) is not None)
     return at, edit, "in each step, inside the loop" if is_in_loop else "in each step"
 
 
@@ -634,7 +635,7 @@ def _detaching_call(timeline: Timeline, frames: Sequence[Frame], names: Containe
         variables = {name for name in carried if name.isidentifier()}
         variables = {name for name in variables if name in names} or (variables if len(carried) == 1 else set())
         attributes |= {name.rpartition(".")[2] for name in carried - variables}
-        loop = _innermost_loop(one)
+        loop = innermost_loop(one)
         for other in text.statements if loop is not None else ():
             if other.around[-1] is not loop and other.around[-1] is not one.around[-1]:
                 continue
@@ -677,16 +678,6 @@ def _drops_result(timeline: Timeline, at: Frame | None) -> bool:
             variables = {part.id for part in ast.walk(outer.target) if isinstance(part, ast.Name)}
             return name in variables and name not in later
     return False
-
-
-def _innermost_loop(one: Statement) -> ast.For | ast.While | None:
-    """Return the innermost loop around a statement in its own function."""
-    for outer in reversed(one.around):
-        if isinstance(outer, ast.For | ast.While):
-            return outer
-        if isinstance(outer, FUNCTION_NODES):
-            return None
-    return None
 
 
 def _detaches(timeline: Timeline, at: Frame, function: str) -> tuple[Frame, str] | None:

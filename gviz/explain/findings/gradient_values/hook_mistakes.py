@@ -13,6 +13,7 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.hook_effects import HOOK_FIX, hook_finding, hooks_of
 from gviz.explain.program_text import (
     names_read,
+    positional_parameters,
     statement_at,
 )
 from gviz.explain.recording_survey import Survey
@@ -145,7 +146,7 @@ def _done_once(timeline: Timeline, at: Frame | None) -> Edit | None:
         methods = owner.body if isinstance(owner, ast.ClassDef) and owner is around[-2] else []
         inits = [each for each in methods if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
         target = inits[0].body[-1] if inits and scope is not inits[0] else None
-        reads -= {scope.args.args[0].arg} if scope.args.args else set()
+        reads -= {*positional_parameters(scope)[:1]}
         computed = [part for part in ast.walk(scope) if part not in set(ast.walk(block))]
     if target is None or reads & {name for part in computed for name in _bound(part)}:
         return None

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from gviz.events import HookRan, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding
-from gviz.explain.program_text import program_text
+from gviz.explain.program_text import (
+    positional_parameters,
+    program_text,
+)
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_edit import wrapped
 from gviz.explain.source_frames import at_text
@@ -85,7 +88,7 @@ def _function_around(timeline: Timeline, at: Frame | None, name: str) -> _Functi
             continue
         known = "<lambda>" if isinstance(part, ast.Lambda) else part.name
         if known == last and _is_inside(part, at):
-            names = [one.arg for one in (*part.args.posonlyargs, *part.args.args)]
+            names = positional_parameters(part)
             is_method = names[:1] in (["self"], ["cls"])
             return _FunctionText(text.segment(part), next(iter(names[is_method:]), ""))
     return None

@@ -80,7 +80,7 @@ def _is_of_data(survey: Survey, record: NodeRecord) -> bool:
 
 
 def _is_count(survey: Survey, record: NodeRecord) -> bool:
-    """Return whether a tensor has the numbers 0, 1, 2 ..., one for each row of a table."""
+    """Return whether a tensor has the numbers 0, 1, 2 ... in this order: rows of a table in another order are data."""
     array = survey.timeline.array(record.value) if record.value is not None else None
     return array is not None and bool((array.ravel() == np.arange(array.size)).all())
 

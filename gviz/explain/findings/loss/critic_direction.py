@@ -72,12 +72,11 @@ class _Adversaries:
     def agree(self) -> bool:
         """Whether the critic keeps real and generated samples apart, and the generator wants what the critic does."""
         real, fake, own = self.real.target, self.fake.target, self.own.target
-        have_targets = real is not None and fake is not None and own is not None
-        if real is not None and fake is not None and own is not None and not abs(own - fake) < abs(own - real):
+        if real is None or fake is None or own is None:
+            return 0 != self.fake.up == self.own.up == -self.real.up
+        if not abs(own - fake) < abs(own - real):
             return False
-        if have_targets:
-            return self.fake.up == self.own.up or not self.fake.up or not self.own.up
-        return 0 != self.fake.up == self.own.up == -self.real.up
+        return self.fake.up == self.own.up or not self.fake.up or not self.own.up
 
     @property
     def is_critic_inverted(self) -> bool:
@@ -180,7 +179,7 @@ def _finding(survey: Survey, first: _Adversaries) -> Finding:
     elif not is_inverted:
         fix = f"use the {'label of real samples' if has_labels else 'other sign'} in the generator's loss"
     edit = inverted[1] if inverted is not None else None
-    fix = f"{fix}: the two are to push this score against each other"
+    fix = f"{fix}: the two should push this score against each other"
     return Finding("agreeing-adversaries", text, wrong.seq, wrong.node, (part, place), fix, survey.at(wrong), edit=edit)
 
 

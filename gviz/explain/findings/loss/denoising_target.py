@@ -161,7 +161,7 @@ def _finding(survey: Survey, loss: NodeRecord, drawn: NodeRecord, other: NodeRec
 
 @dataclass(frozen=True, slots=True)
 class _OneDraw:
-    """The line where one draw can serve for both, the fix, and whether a function returns its own draw in vain."""
+    """The line where one draw can serve for both, the fix, and whether a function returns a draw that is never used."""
 
     at: Frame | None
     fix: str

@@ -114,10 +114,9 @@ def _penalized(survey: Survey, record: NodeRecord) -> float | None:
         stats = others[0].value.statistics() if len(others) == 1 and others[0].value is not None else None
         if stats is None or others[0].created.requires_grad or not stats.min == stats.max > 0:
             continue
-        if (end := _mean_of(survey, user)) is not None:
-            roots = [node for _, event in survey.passes for node, _ in event.roots]
-            if end.node in roots or end.node in ancestors(survey.timeline, *roots):
-                return stats.min
+        end = _mean_of(survey, user)
+        if end is not None and end.node in (*survey.roots, *ancestors(survey.timeline, *survey.roots)):
+            return stats.min
     return None
 
 

@@ -76,7 +76,7 @@ class _Kept:
 
 def keeps_ignored(survey: Survey) -> Iterator[Finding | None]:
     """Yield products with masks that keep only the elements which the labels mark as ignored: each line once."""
-    tries, roots = Counter[int](), {node for _, event in survey.passes for node, _ in event.roots}
+    tries = Counter[int]()
     for record in survey.ops("mul", "masked_fill", "where", *_SELECTING):
         if not record.created.requires_grad or tries[record.created.stack] >= _TRIES:
             continue
@@ -86,8 +86,8 @@ def keeps_ignored(survey: Survey) -> Iterator[Finding | None]:
             continue
         yield None
         tries[record.created.stack] += 1
-        why = _why_ignored(survey, kept, condition, roots)
-        if why and not roots.isdisjoint(descendants(survey.timeline, record.node)):
+        why = _why_ignored(survey, kept, condition)
+        if why and not survey.roots.isdisjoint(descendants(survey.timeline, record.node)):
             tries[record.created.stack] = _TRIES
             yield _finding(survey, kept, condition, suspected=why in ("padding", "unlabelled"))
 
@@ -231,7 +231,7 @@ def _is_same_mask(survey: Survey, one: NodeRecord, other: NodeRecord) -> bool:
     return first.ignored == second.ignored and not next(bases).isdisjoint(next(bases))
 
 
-def _why_ignored(survey: Survey, kept: _Kept, condition: _Condition, roots: set[int]) -> str:
+def _why_ignored(survey: Survey, kept: _Kept, condition: _Condition) -> str:
     """Return why the kept elements are surely to be left out; empty if that is not known."""
     found = _looked_up(survey, kept) or _looked_up_after(survey, kept)
     if found is None:
@@ -243,7 +243,7 @@ def _why_ignored(survey: Survey, kept: _Kept, condition: _Condition, roots: set[
     if condition.labels is None:
         return ""
     if _made_from(survey, condition.labels, _VIEWS).keys().isdisjoint(chain):
-        if condition.ignored >= 0 or not _is_only_use(survey, kept, operation, condition, roots):
+        if condition.ignored >= 0 or not _is_only_use(survey, kept, operation, condition):
             return ""
         return _why_unlabelled(survey, kept, condition, index)
     ignore_index = dict(operation.created.attrs).get("ignore_index")
@@ -252,7 +252,7 @@ def _why_ignored(survey: Survey, kept: _Kept, condition: _Condition, roots: set[
             return "ignored"
     elif condition.ignored < 0:
         return "replaced"
-    return _why_padding(survey, kept, operation, condition, roots)
+    return _why_padding(survey, kept, operation, condition)
 
 
 def _why_unlabelled(survey: Survey, kept: _Kept, condition: _Condition, targets: NodeRecord) -> str:
@@ -286,7 +286,7 @@ def _storage(record: NodeRecord) -> int | None:
     return record.created.outputs[0].storage if record.created.outputs else None
 
 
-def _why_padding(survey: Survey, kept: _Kept, operation: NodeRecord, condition: _Condition, roots: set[int]) -> str:
+def _why_padding(survey: Survey, kept: _Kept, operation: NodeRecord, condition: _Condition) -> str:
     """Return whether the kept elements are padding, and surely so: their targets are tokens of the same embedding."""
     if condition.labels is None or condition.ignored < 0 or len(condition.labels.shape) < 2:
         return ""
@@ -296,7 +296,7 @@ def _why_padding(survey: Survey, kept: _Kept, operation: NodeRecord, condition: 
     losses = [one for one in survey.nodes.values() if _has(one, "ignore_index", condition.ignored)]
     indices = (list(survey.sources(one))[1:] for one in lookups if one.node in before)
     is_token = any(not targets.keys().isdisjoint(_made_from(survey, one, _COPIES)) for few in indices for one in few)
-    is_only_use = bool(padded or lookups or losses) and _is_only_use(survey, kept, operation, condition, roots)
+    is_only_use = bool(padded or lookups or losses) and _is_only_use(survey, kept, operation, condition)
     if is_only_use and (padded or is_token):
         return "padded"
     is_used_once = len([*survey.timeline.nodes.users(kept.loss.node)]) == 1
@@ -307,12 +307,12 @@ def _has(record: NodeRecord, name: str, number_: float) -> bool:
     return dict(record.created.attrs).get(name) == number_
 
 
-def _is_only_use(survey: Survey, kept: _Kept, operation: NodeRecord, condition: _Condition, roots: set[int]) -> bool:
+def _is_only_use(survey: Survey, kept: _Kept, operation: NodeRecord, condition: _Condition) -> bool:
     """Return whether nothing else of a loss uses the scores behind a selection, or the labels of its mask."""
     timeline, record, after = survey.timeline, kept.loss, kept.record
 
     def is_in_a_loss(one: NodeRecord) -> bool:
-        return one.created.requires_grad and not roots.isdisjoint(descendants(timeline, one.node))
+        return one.created.requires_grad and not survey.roots.isdisjoint(descendants(timeline, one.node))
 
     for _ in range(_MOST_BETWEEN):
         users = [survey.nodes[node] for node in timeline.nodes.users(record.node) if node in survey.nodes]

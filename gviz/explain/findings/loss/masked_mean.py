@@ -106,11 +106,10 @@ def _is_part_of_loss(survey: Survey, record: NodeRecord) -> bool:
 
     A quotient by another result, such as the mean of the mask, may normalize it.
     """
-    roots = {node for _, event in survey.passes for node, _ in event.roots}
     nodes, waiting, seen = survey.timeline.nodes, [record.node], {record.node}
     while waiting:
         node = waiting.pop()
-        if node in roots:
+        if node in survey.roots:
             return True
         for user in nodes.users(node):
             one = survey.nodes.get(user)

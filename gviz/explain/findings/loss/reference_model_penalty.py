@@ -26,7 +26,7 @@ _MOST_STEPS, _MOST_NODES, _MOST_USERS = 8, 5_000, 200
 
 def constant_reference(survey: Survey) -> Iterator[Finding | None]:
     """Yield differences of log-probabilities that a loss only adds up: each line once."""
-    seen, roots = set[int](), {node for _, event in survey.passes for node, _ in event.roots}
+    seen = set[int]()
     for record in survey.ops("sub"):
         pair = list(survey.sources(record))
         if record.created.stack in seen or not record.created.requires_grad or len(pair) != 2:
@@ -38,7 +38,7 @@ def constant_reference(survey: Survey) -> Iterator[Finding | None]:
             continue
         yield None
         seen.add(record.created.stack)
-        if _are_of_two_models(survey, one, other) and _is_only_added(survey, one, other, roots):
+        if _are_of_two_models(survey, one, other) and _is_only_added(survey, one, other):
             yield _finding(survey, record, one, other)
 
 
@@ -90,7 +90,7 @@ def _weights(survey: Survey, record: NodeRecord) -> set[int]:
     return found
 
 
-def _is_only_added(survey: Survey, one: NodeRecord, other: NodeRecord, roots: set[int]) -> bool:
+def _is_only_added(survey: Survey, one: NodeRecord, other: NodeRecord) -> bool:
     """Return whether the difference of two tensors reaches the loss by sums and positive multiples only.
 
     So must any other difference of the same two: a better estimate uses its exponential.
@@ -101,7 +101,7 @@ def _is_only_added(survey: Survey, one: NodeRecord, other: NodeRecord, roots: se
     waiting, seen, is_in_loss = [(start, 1.0) for start in starts], set(starts), False
     while waiting:
         node, sign = waiting.pop()
-        if node in roots:
+        if node in survey.roots:
             if sign < 0:
                 return False
             is_in_loss = True

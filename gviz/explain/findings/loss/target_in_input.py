@@ -25,12 +25,11 @@ def target_in_input(survey: Survey) -> Iterator[Finding | None]:
     """
     yield from _copied_tokens(survey)
     timeline, seen = survey.timeline, set[int]()
-    roots = {node for _, event in survey.passes for node, _ in event.roots}
     for record in survey.ops("sub", *LOSSES_OF_PAIRS):
         pair = list(survey.sources(record))[:2]
         data = [one for one in pair if not one.created.requires_grad and one.shape]
         tracked = [one for one in pair if one.created.requires_grad and one.created.kind == "op"]
-        if record.created.stack in seen or len(data) != 1 or len(tracked) != 1 or not roots:
+        if record.created.stack in seen or len(data) != 1 or len(tracked) != 1 or not survey.roots:
             continue
         yield None
         seen.add(record.created.stack)

@@ -19,7 +19,13 @@ from collections.abc import Iterator
 from gviz.events import ScopeEntered
 from gviz.explain.display_names import titled
 from gviz.explain.finding import Finding
-from gviz.explain.program_text import ProgramText, called_name, classes_named, methods_of
+from gviz.explain.program_text import (
+    ProgramText,
+    called_name,
+    classes_named,
+    methods_of,
+    positional_parameters,
+)
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import own_frame
 from gviz.source.call_stack import Frame
@@ -36,7 +42,7 @@ def backwards_of_modules(survey: Survey) -> Iterator[Finding | None]:
         yield None
         for text, owner in classes_named(timeline, kind):
             method = methods_of(owner).get("backward")
-            if method is None or len(method.args.posonlyargs + method.args.args) < _FEWEST_PARAMETERS:
+            if method is None or len(positional_parameters(method)) < _FEWEST_PARAMETERS:
                 continue
             if _is_called(survey, text, method):
                 continue

@@ -1,6 +1,6 @@
 """Weights that are frozen while all of them are zero, so that their layer never gives anything else.
 
-Adapters as those of LoRA, and the last layers of new branches, begin with zeros, so that they change nothing before the
+Adapters such as LoRA's, and the last layers of new branches, begin with zeros, so that they change nothing before the
 training. ``requires_grad_(False)`` of the whole model after they were added freezes them, too, and nothing ever moves
 them.
 """

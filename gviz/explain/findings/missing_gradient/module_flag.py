@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from gviz.events import OptimizerStepped, ScopeEntered
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding
-from gviz.explain.program_text import binds_name, classes_named, method_class, names_read, parsed_program
+from gviz.explain.program_text import (
+    all_programs,
+    binds_name,
+    classes_named,
+    method_class,
+    names_read,
+)
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_edit import statement_instead
 from gviz.source.call_stack import Frame
@@ -140,19 +146,18 @@ class _FlagAssignment:
 
 def _flag_assignments(timeline: Timeline) -> Iterator[_FlagAssignment]:
     """Yield the lines of a program that set ``requires_grad`` to True or False as an attribute."""
-    for path in timeline.sources:
-        text = parsed_program(path, timeline.source(path) or "")
-        for one in text.statements if text is not None else ():
+    for text in all_programs(timeline):
+        for one in text.statements:
             match one.node:
                 case ast.Assign(
                     targets=[ast.Attribute(value=target, attr="requires_grad")],
                     value=ast.Constant(value=bool() as flag),
-                ) if text is not None:
+                ):
                     names = names_read(target)
                     loops = (outer for outer in reversed(one.around) if isinstance(outer, ast.For))
                     loop = next((each for each in loops if any(binds_name(each.target, name) for name in names)), None)
                     items = text.segment(loop.iter) if loop is not None else ""
-                    frame = Frame(path, "", one.first, one.first, -1, -1)
+                    frame = Frame(text.path, "", one.first, one.first, -1, -1)
                     owner = method_class(one) if ast.unparse(target) == "self" else ""
                     yield _FlagAssignment(frame, text.segment(target), flag, items, owner)
 

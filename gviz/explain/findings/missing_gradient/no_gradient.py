@@ -43,11 +43,13 @@ from gviz.explain.program_text import (
     MODULE,
     ProgramText,
     Variable,
+    all_programs,
     assignment,
     called_at,
     called_name,
     expression,
     frame_of,
+    frame_of_part,
     line_text,
     names_read,
     program_text,
@@ -569,19 +571,19 @@ def _used_detached(question: Question, alias: NodeInfo, user: NodeInfo) -> Findi
 
 def _takes_numbers(timeline: Timeline, at: Frame | None) -> bool:
     """Return whether the program takes numbers out of a value at a line."""
-    calls = _calls_that_take_numbers(timeline.source(at.path) or "") if at is not None else ()
+    text = program_text(timeline, at)
+    calls = _calls_that_take_numbers(text) if text is not None else ()
     return any(at is not None and call.lineno <= at.line <= (call.end_lineno or 0) for call, _ in calls)
 
 
 def _numbers_taken(timeline: Timeline, info: NodeInfo) -> Frame | None:
     """Return where the program takes the numbers of a leaf, if it does: ``scale.item()``."""
     names = {name.rpartition(".")[2] for name in info.names if name}
-    for path, text in timeline.sources.items():
-        for call, value in _calls_that_take_numbers(text or ""):
+    for text in all_programs(timeline):
+        for call, value in _calls_that_take_numbers(text):
             match value:
                 case ast.Name(id=name) | ast.Attribute(attr=name) if name in names:
-                    end = call.end_lineno or call.lineno, call.end_col_offset or -1
-                    return Frame(path, "", call.lineno, end[0], call.col_offset, end[1])
+                    return frame_of_part(text, call)
     return None
 
 
@@ -1168,16 +1170,9 @@ def _qualified_name(outer: str, name: str, *, of_class: bool) -> str:
     return called if outer == MODULE else f"{outer}.{called}" if of_class else f"{outer}.<locals>.{called}"
 
 
-def _calls_that_take_numbers(text: str) -> Iterator[tuple[ast.Call, ast.expr]]:
-    """Yield each call that takes numbers out of a value, with that value: ``scale.item()``, ``float(self.scale)``.
-
-    A text that is not valid Python has none.
-    """
-    try:
-        tree = parsing.program(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
+def _calls_that_take_numbers(text: ProgramText) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """Yield each call that takes numbers out of a value, with that value: ``scale.item()``, ``float(self.scale)``."""
+    for node in ast.walk(text.tree):
         match node:
             case ast.Call(func=ast.Attribute(value=value, attr="item" | "numpy" | "tolist")):
                 yield node, value

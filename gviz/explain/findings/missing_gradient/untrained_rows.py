@@ -21,7 +21,6 @@ from math import prod
 import numpy as np
 
 from gviz.events import Output
-from gviz.explain.backward_passes import roots_of_pass
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.operation_sets import RESHAPING
@@ -91,7 +90,7 @@ class _Weight:
 def untrained_rows(survey: Survey) -> Iterator[Finding | None]:
     """Yield the weights that have rows without a path to any loss."""
     timeline = survey.timeline
-    roots = [node for _, event in survey.passes for node in roots_of_pass(timeline, event.pass_nr)]
+    roots = survey.roots & survey.nodes.keys()
     live = set(survey.history(*roots))
     weights: dict[int, _Weight] = {}
     for record in survey.ops(*_LAYERS):

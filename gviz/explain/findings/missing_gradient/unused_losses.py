@@ -27,7 +27,7 @@ def unused_losses(survey: Survey) -> Iterator[Finding]:
     """Yield lines that make losses, if no pass goes through most of these losses."""
     if survey.timeline.cut_off:  # the next event may have been a backward
         return
-    roots = {node for _, event in survey.passes for node, _ in event.roots if node in survey.nodes}
+    roots = survey.roots & survey.nodes.keys()
     lines = [losses for losses in _by_line(survey, roots) if len(losses) > _FEWEST]
     used_nodes = {*ancestors(survey.timeline, *roots), *roots} if lines else set()
     for losses in lines:
@@ -38,7 +38,7 @@ def unused_losses(survey: Survey) -> Iterator[Finding]:
             yield _unused_finding(survey, unused, used)
 
 
-def _by_line(survey: Survey, roots: set[int]) -> Iterable[list[NodeRecord]]:
+def _by_line(survey: Survey, roots: frozenset[int]) -> Iterable[list[NodeRecord]]:
     """Return, for each line that made the root of a pass, the scalars that the line made."""
     lines: defaultdict[int, list[NodeRecord]] = defaultdict(list)
     stacks = {survey.nodes[root].created.stack for root in roots} - {0}

@@ -11,8 +11,9 @@ from gviz.explain.finding import Finding
 from gviz.explain.program_text import (
     ProgramText,
     Statement,
+    all_programs,
     called_name,
-    parsed_program,
+    frame_of_part,
 )
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_edit import Edit, node_replaced
@@ -69,16 +70,13 @@ def _lone_texts(timeline: Timeline) -> Iterator[_LoneText]:
     A condition counts if its block calls a function such as ``zeros_`` or sets ``requires_grad`` or ``data``, or if it
     is in a loop over parameters or modules.
     """
-    for path in timeline.sources:
-        text = parsed_program(path, timeline.source(path) or "")
-        for one in text.statements if text is not None else ():
+    for text in all_programs(timeline):
+        for one in text.statements:
             for test, others in _conditions(one):
-                found = next(_lone(text, test), None) if text is not None else None
+                found = next(_lone(text, test), None)
                 if found is not None:
                     part, word, is_true, edit = found
-                    first, last = part.lineno, part.end_lineno or part.lineno
-                    at = Frame(path, "", first, last, part.col_offset, part.end_col_offset or -1)
-                    yield _LoneText(at, word, is_true, part is test, others, edit)
+                    yield _LoneText(frame_of_part(text, part), word, is_true, part is test, others, edit)
 
 
 def _conditions(one: Statement) -> Iterator[tuple[ast.expr, bool]]:

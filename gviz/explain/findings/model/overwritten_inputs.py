@@ -9,7 +9,14 @@ from collections.abc import Iterator, Sequence
 from gviz.explain.display_names import label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import ACTIVATIONS
-from gviz.explain.program_text import called_name, function_of, is_at, names_set, statement_at
+from gviz.explain.program_text import (
+    called_name,
+    frame_of_part,
+    function_of,
+    is_at,
+    names_set,
+    statement_at,
+)
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import Edit, without_keyword
 from gviz.source.call_stack import Frame
@@ -141,9 +148,7 @@ def _made_in_place(timeline: Timeline, call: Frame, path: Sequence[str], kind: s
     ]
     if len(known) != 1:
         return None
-    (making,) = known
-    first, last = making.lineno, making.end_lineno or making.lineno
-    at = Frame(text.path, call.function, first, last, making.col_offset, making.end_col_offset or -1)
+    at = frame_of_part(text, known[0], call.function)
     return at, without_keyword(timeline, at, kind, "inplace")
 
 

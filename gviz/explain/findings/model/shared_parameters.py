@@ -14,7 +14,15 @@ from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding
 from gviz.explain.initial_writes import InitialWrite, initial_write, names_parameter
 from gviz.explain.parameter_updates import numbers_without_shape
-from gviz.explain.program_text import ProgramText, assigned_parts, binds_name, line_text, names_set, program_text
+from gviz.explain.program_text import (
+    ProgramText,
+    assigned_parts,
+    binds_name,
+    frame_of_part,
+    line_text,
+    names_set,
+    program_text,
+)
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import Change, Edit, rewritten
 from gviz.explain.source_frames import innermost
@@ -220,10 +228,7 @@ def _repeated_list(timeline: Timeline, at: Frame | None, name: str) -> Frame | N
         attributes = {target.attr for target in assigned_parts(one.node) if isinstance(target, ast.Attribute)}
         if name in attributes | names_set(one.node):
             lists += [part for part in one.parts(ast.expr) if _repeats(part)][:1]
-    if len(lists) != 1:
-        return None
-    first, last = lists[0].lineno, lists[0].end_lineno or lists[0].lineno
-    return Frame(text.path, at.function, first, last, lists[0].col_offset, lists[0].end_col_offset or -1)
+    return frame_of_part(text, lists[0], at.function) if len(lists) == 1 else None
 
 
 def _repeats(part: ast.expr) -> bool:

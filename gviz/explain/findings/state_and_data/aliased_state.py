@@ -31,6 +31,8 @@ from gviz.explain.program_text import (
     frame_of,
     function_of,
     method_class,
+    parameters_of,
+    passed_arguments,
     program_text,
     receiver,
     statement_at,
@@ -507,7 +509,7 @@ def _origin_before(text: ProgramText, name: str, function: ast.AST | None) -> _O
         if isinstance(model, ast.Name | ast.Attribute):
             return _Origin((ast.unparse(model), function_of(one)), value, True)
         return _Origin((f"{value.lineno}:{value.col_offset}", one.node), value, True)
-    if not values and not attribute and function is not None and name not in _parameters_of(function):
+    if not values and not attribute and function is not None and name not in parameters_of(function):
         return _Origin((name, None))
     if values or not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
         return None
@@ -516,12 +518,6 @@ def _origin_before(text: ProgramText, name: str, function: ast.AST | None) -> _O
         return None
     call, argument = arguments[0]
     return _Origin((ast.unparse(argument), function_of(call)), argument)
-
-
-def _parameters_of(function: ast.AST) -> list[str]:
-    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-        return []
-    return [arg.arg for arg in (*function.args.args, *function.args.kwonlyargs)]
 
 
 def _is_shallow_copy(value: ast.expr) -> bool:
@@ -549,18 +545,13 @@ def _arguments_of(
     """Return the variables that the calls of a function, or of its class, pass as a parameter."""
     own = next((one for one in text.statements if one.node is function), None)
     owner = method_class(own) if own is not None else ""
-    parameters = _parameters_of(function)[bool(owner) :]
-    if name not in parameters:
-        return []
     called = owner if function.name == "__init__" else function.name
     found = []
     for one in text.statements:
         for call in one.parts(ast.Call):
             if called_name(call) != called:
                 continue
-            nr = parameters.index(name)
-            keywords = [each.value for each in call.keywords if each.arg == name]
-            argument = next(iter(keywords or call.args[nr : nr + 1]), None)
+            argument = passed_arguments(call, function).get(name)
             if not isinstance(argument, ast.Name | ast.Attribute):
                 return []
             found.append((one, argument))

@@ -36,6 +36,7 @@ from gviz.explain.program_text import (
     line_text,
     names_read,
     names_set,
+    parameters_of,
     statement_at,
 )
 from gviz.explain.recording_survey import NodeRecord, Survey
@@ -381,7 +382,7 @@ def _read_as_copy(timeline: Timeline, at: Frame | None) -> tuple[Frame, Edit | N
                     text, value, f"{old if simple else f'({old})'}.clone()"
                 )
         return frame_of(at, read.first, text), before(timeline, at, f"{name} = {name}.clone()")
-    is_argument = isinstance(inner, FUNCTION_NODES) and name in [one.arg for one in inner.args.args]
+    is_argument = name in parameters_of(inner)
     returns = [one.node for one in text.statements if inner in one.around and isinstance(one.node, ast.Return)]
     is_returned = any(name in names_read(one) for one in returns)
     if (is_argument and is_returned) or (isinstance(inner, ast.For) and name in places_in(inner.target, ast.Store)):

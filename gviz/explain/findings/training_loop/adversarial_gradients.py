@@ -138,7 +138,7 @@ def _opposed(survey: Survey, first: int, second: int, own: Collection[int], othe
     graphs = [set(survey.history(*roots_of_pass(survey.timeline, number))) for number in (first, second)]
     if not graphs[1].isdisjoint(others):
         return None
-    layers = [_last_layers(survey, graph, own) for graph in graphs]
+    layers = [last_layer(survey, graph, own)[1] for graph in graphs]
     if len(layers[0]) != 1:
         return None
     output = layers[0][0]
@@ -188,7 +188,7 @@ def _reached_in(
     outputs = []
     for number in (first, second):
         graph = set(survey.history(*roots_of_pass(survey.timeline, number)))
-        layers = _last_layers(survey, graph, others)
+        _, layers = last_layer(survey, graph, others)
         outputs.append([one for one in layers if not {*own}.isdisjoint(survey.history(one.node))])
     if [len(one) for one in outputs] != [1, 1] or outputs[0][0].op != outputs[1][0].op:
         return None
@@ -225,7 +225,7 @@ def target_number(survey: Survey, pass_nr: int, output: NodeRecord) -> float | N
 def _has_own_data(survey: Survey, pass_nr: int, own: Collection[int], others: Collection[int]) -> bool:
     """Return whether a loss also judges data that the generator did not make: it is the discriminator's."""
     graph = set(survey.history(*roots_of_pass(survey.timeline, pass_nr)))
-    layers = _last_layers(survey, graph, others)
+    _, layers = last_layer(survey, graph, others)
     return any({*own}.isdisjoint(ancestors(survey.timeline, one.node)) for one in layers)
 
 
@@ -278,11 +278,6 @@ def _is_of_discriminator(survey: Survey, node: int, scope: int, others: Collecti
     created = survey.nodes[node].created
     is_inside = bool(scope) and created.scope in survey.scopes and survey.outermost(created.scope) == scope
     return created.kind == "op" and (is_inside or not {*others}.isdisjoint(survey.history(node)))
-
-
-def _last_layers(survey: Survey, graph: set[int], parameters: Collection[int]) -> list[NodeRecord]:
-    """Return the uses of the last layer in a graph: the operation with parameters that is behind all others."""
-    return last_layer(survey, graph, parameters)[1]
 
 
 def last_layer(survey: Survey, graph: set[int], parameters: Collection[int]) -> tuple[int, list[NodeRecord]]:

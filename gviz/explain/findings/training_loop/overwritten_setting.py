@@ -21,7 +21,14 @@ from dataclasses import dataclass
 
 from gviz.explain.display_names import titled
 from gviz.explain.finding import Finding, Number
-from gviz.explain.program_text import ProgramText, called_name, frame_of, methods_of, program_text
+from gviz.explain.program_text import (
+    ProgramText,
+    called_name,
+    frame_of,
+    methods_of,
+    positional_parameters,
+    program_text,
+)
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_edit import Edit, nodes_replaced
 from gviz.explain.source_frames import own_frames
@@ -222,7 +229,7 @@ class _Numbers:
 
     def _returned(self, function: ast.FunctionDef, given: list[float]) -> float:
         """Return what a method without branches returns."""
-        names = [one.arg for one in function.args.args][1:]
+        names = positional_parameters(function)[1:]
         variables = dict(zip(names, given, strict=True))
         for one in function.body:
             match one:

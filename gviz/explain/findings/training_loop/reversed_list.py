@@ -25,14 +25,14 @@ from gviz.explain.program_text import (
     binds_name,
     called_name,
     frame_of,
-    parsed_program,
+    own_programs,
     places_read,
     places_set,
     statement_at,
 )
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_edit import Edit, lines_replaced
-from gviz.explain.source_frames import is_of_library, own_frame
+from gviz.explain.source_frames import own_frame
 from gviz.source.call_stack import Frame
 from gviz.values.plain_text import clipped, file_line, shown
 
@@ -41,12 +41,10 @@ _MOST_NAME = 40
 
 def reversed_in_loops(survey: Survey) -> Iterator[Finding | None]:
     """Yield the lines that reverse a list in the loop that appends to it; notes if no tensor is made from the list."""
-    timeline = survey.timeline
     found: list[_Reversal] = []
-    for path in timeline.sources:
+    for text in own_programs(survey.timeline):
         yield None
-        text = parsed_program(path, timeline.source(path) or "") if not is_of_library(path) else None
-        found += _reversals(text) if text is not None else ()
+        found += _reversals(text)
     read = _read_for_tensors(survey) if found else {}
     for one in found:
         like = Frame(one.text.path, "", 0, 0, -1, -1)

@@ -147,8 +147,7 @@ def last_term(survey: Survey) -> Iterator[Finding | None]:
         is_result = created.kind == "op" and created.requires_grad and not created.during[0]
         if is_result and not timeline.nodes.users(record.node):
             unused[created.stack].append(record)
-    roots = {node for _, event in survey.passes for node, _ in event.roots}
-    for first in (records[0] for records in unused.values() if not roots & {one.node for one in records}):
+    for first in (records[0] for records in unused.values() if survey.roots.isdisjoint(one.node for one in records)):
         yield None
         info = timeline.info(first.node)
         lines = ((frame, _zero_start(timeline, frame, info.name)) for frame in info.frames if info.name.isidentifier())

@@ -28,6 +28,7 @@ from gviz.explain.program_text import (
     frame_of,
     function_of,
     method_class,
+    passed_arguments,
     program_text,
     variables_of,
 )
@@ -111,10 +112,7 @@ def made_schedulers(survey: Survey, like: Frame) -> list[Scheduler]:
 
 def _given(call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
     """Return the arguments of a call by the name of the parameter of a function or method that gets them, as text."""
-    names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
-    names = names[1:] if names[:1] == ["self"] else names
-    given = dict(zip(names, map(ast.unparse, call.args), strict=False))
-    return given | {key.arg: ast.unparse(key.value) for key in call.keywords if key.arg}
+    return {name: ast.unparse(value) for name, value in passed_arguments(call, function).items()}
 
 
 # A scheduler that is made after the state of its optimizer was loaded

@@ -17,12 +17,13 @@ from collections.abc import Iterator
 
 from gviz.explain.display_names import titled
 from gviz.explain.finding import Finding
-from gviz.explain.program_text import parsed_program
+from gviz.explain.program_text import (
+    frame_of_part,
+    own_programs,
+)
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_edit import node_replaced
-from gviz.explain.source_frames import is_of_library
 from gviz.explain.statements_without_effect import is_asked_or_shown
-from gviz.source.call_stack import Frame
 from gviz.values.plain_text import shown
 
 _MEANINGS = {
@@ -40,22 +41,18 @@ _OF_SCHEDULE = re.compile(r"sched|warmup|decay", re.IGNORECASE)
 
 def uncalled_methods(survey: Survey) -> Iterator[Finding | None]:
     """Yield the statements of the program that only name a method of its training loop."""
-    timeline = survey.timeline
-    for path in timeline.sources:
-        text = None if is_of_library(path) else parsed_program(path, timeline.source(path) or "")
+    for text in own_programs(survey.timeline):
         yield None
-        for one in text.statements if text is not None else ():
+        for one in text.statements:
             match one.node:
                 case ast.Expr(value=ast.Attribute(value=ast.Name() | ast.Attribute() | ast.Subscript(), attr=name)):
                     pass
                 case _:
                     continue
-            if text is None or name not in _MEANINGS or is_asked_or_shown(text, one):
+            if name not in _MEANINGS or is_asked_or_shown(text, one):
                 continue
-            named, place = text.segment(one.node.value), one.node
+            named, at = text.segment(one.node.value), frame_of_part(text, one.node)
             title = titled("{} is named but not called: its parentheses are missing", shown(named))
-            at = Frame(path, "", place.lineno, place.end_lineno or place.lineno, place.col_offset,
-                       place.end_col_offset or -1)  # fmt: skip
             means = "the learning rate stays as it is" if _OF_SCHEDULE.search(named) else _MEANINGS[name]
             part = Finding("beside", f"the line does nothing: {means}", survey.end)
             edit = node_replaced(text, one.node.value, f"{named}()")

@@ -11,7 +11,6 @@ Limits. A warm-up may be meant to count epochs. It is a note unless an argument 
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -20,7 +19,7 @@ from gviz.events.optimizer_options import options_in
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.training_loop.learning_rate import OptimizerRates, rates_by_optimizer
 from gviz.explain.findings.training_loop.schedulers import Scheduler, made_schedulers
-from gviz.explain.program_text import called_lines, called_name, frame_of, receiver, statement_at
+from gviz.explain.program_text import called_lines, called_name, frame_of, innermost_loop, receiver, statement_at
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_edit import moved
 from gviz.explain.source_frames import own_frames
@@ -69,7 +68,8 @@ def _scheduler_outside(survey: Survey, frames: Sequence[Frame]) -> tuple[Schedul
     `frames` are those of the optimizer's step.
     """
     timeline = survey.timeline
-    loop = next((loop for frame in frames if (loop := _innermost_loop(timeline, frame)) is not None), None)
+    places = [place for frame in frames if (place := statement_at(timeline, frame)) is not None]
+    loop = next((loop for _, one in places if (loop := innermost_loop(one)) is not None), None)
     if loop is None:
         return None
     stepped = list[tuple[Scheduler, Frame]]()
@@ -82,18 +82,6 @@ def _scheduler_outside(survey: Survey, frames: Sequence[Frame]) -> tuple[Schedul
         return None
     there = statement_at(timeline, stepped[0][1])
     return stepped[0] if there is not None and loop not in there[1].around else None
-
-
-def _innermost_loop(timeline: Timeline, frame: Frame) -> ast.AST | None:
-    """Return the innermost loop around a line, in its function."""
-    source = statement_at(timeline, frame)
-    around = reversed(source[1].around) if source is not None else ()
-    for part in around:
-        if isinstance(part, ast.For | ast.AsyncFor | ast.While):
-            return part
-        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
-            return None
-    return None
 
 
 def _finding(

@@ -45,6 +45,7 @@ from gviz.explain.program_text import (
     method_self,
     names_read,
     names_set,
+    parameters_of,
     receiver,
     scope_of,
     statement_at,
@@ -294,9 +295,7 @@ def _variables_in(part: ast.AST) -> set[str]:
 
 def _is_assigned(text: ProgramText, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
     """Return whether a variable of a function is no parameter."""
-    args = function.args
-    parameters = {part.arg for part in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
-    return name not in parameters and name in variables_of(text, function)
+    return name not in parameters_of(function) and name in variables_of(text, function)
 
 
 def _is_written(node: ast.stmt, name: str) -> bool:
