@@ -130,8 +130,8 @@ INSIDE = {
         iteration
         finite_differences surrogate_gradients second_order pytorch_text checked_script reproduction_script""",
     "explain": """
-        program_text statements_without_effect source_edit finding node_question operation_sets formula
-        grad_history parameter_updates backward_passes training source_frames display_names iteration_words
+        node_question operation_sets formula grad_history parameter_updates backward_passes training source_frames
+        program_text source_edit finding statements_without_effect display_names iteration_words
         hook_effects recording_survey program_errors tracking value_computation initial_writes saved_memory
         module_times module_costs iteration_summary outgoing_gradients pass_contributions
         findings.training_loop.budget_alarms findings.gradient_values.nan_arithmetic
