@@ -383,6 +383,26 @@ def test_a_chain_has_one_box_with_inputs_on_each_level(pairs, chain):
     assert is_chain(lines_between(*pairs)) is chain
 
 
+@pytest.mark.parametrize("count", range(2, 9))
+@pytest.mark.parametrize("pairs", [("ab",), ("ab", "bc"), ("ab", "bc", "cd", "xd"), ("ab", "bc", "cd", "de", "ef")])
+def test_no_column_of_a_folded_chain_is_empty(pairs, count):
+    scene = lines_between(*pairs, columns=count)
+    found = columns(scene)
+    assert sorted({*found.values()}) == [*range(len({*found.values()}))]
+    assert all(found[one] <= found[other] for one, other in pairs)
+    assert found.keys() == {box.key for box in scene.boxes}
+
+
+def test_a_short_chain_of_wide_boxes_is_a_figure(tmp_path):
+    torch.manual_seed(0)
+    w = torch.randn(3, 3, requires_grad=True)
+    with gviz.record(tmp_path / "t.gviz"):
+        (torch.randn(3, 3) @ w).tanh().exp().sum().backward()
+    svg, notes = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", figure="16:9", labels="full")
+    assert any("folded into" in note for note in notes)
+    assert 11 * float(re.search(rb"scale\(([\d.]+)", svg)[1]) >= LEAST_TEXT
+
+
 @pytest.mark.parametrize("skips", [False, True], ids=["chain", "skips"])
 def test_a_figure_of_what_is_no_chain_has_modules_collapsed_until_its_text_can_be_read(tmp_path, monkeypatch, skips):
     with gviz.record(tmp_path / "t.gviz"):

@@ -19,7 +19,8 @@ from gviz.render.scene import Scene
 def columns(scene: Scene) -> dict[str, int]:
     """Return the column of each box of a graph that is folded into columns; empty for any other scene.
 
-    Each column of a chain has the same number of levels. A box without inputs is in the column of its first user.
+    The columns of a chain have equal numbers of levels with inputs, so that none is empty; there may be fewer columns
+    than requested. A box without inputs is in the column of its first user.
     """
     if scene.columns < 2:
         return {}
@@ -27,12 +28,13 @@ def columns(scene: Scene) -> dict[str, int]:
         divided = parts(scene)
         return {key: at for at, part in enumerate(_balanced(scene, divided, scene.columns)) for key in part}
     level = box_levels(scene)
-    height = -(-(max(level.values(), default=0) + 1) // scene.columns)
+    height = max(-(-max(level.values(), default=0) // scene.columns), 1)
     users: dict[str, str] = {}
     for edge in sorted(_data_lines(scene), key=lambda edge: level[edge.target]):
         users.setdefault(edge.source, edge.target)
     inner = {edge.target for edge in _data_lines(scene)}
-    return {key: level[key if key in inner else users.get(key, key)] // height for key in level}
+    above = {key: level[key if key in inner else users.get(key, key)] - 1 for key in level}
+    return {key: max(levels, 0) // height for key, levels in above.items()}
 
 
 def parts(scene: Scene) -> list[list[str]]:

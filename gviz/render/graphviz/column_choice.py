@@ -72,8 +72,11 @@ def in_columns(scene: Scene, options: ExportOptions) -> Scene:
     figure, bare = FIGURES[options.figure or "one-column"], replace(framed(scene, 0), flow="TB", compact=True)
     texts: dict[int, float] = {}
     for columns in range(2, MOST_COLUMNS + 1) if options.direction == "auto" else ():
+        folded = replace(bare, columns=columns)
+        if len({*chain_columns.columns(folded).values()}) < columns:  # as with fewer columns
+            continue
         try:
-            graph = framed_graph(replace(bare, columns=columns), options)
+            graph = framed_graph(folded, options)
             size = figure_size(graph, options)
         except TooSlowError:
             break
