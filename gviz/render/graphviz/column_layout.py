@@ -23,6 +23,7 @@ from gviz.render.graphviz.column_lines import (
     Routes,
     Spot,
     Wire,
+    are_too_many,
     crossings,
     curve,
     gap_widths,
@@ -45,8 +46,12 @@ MOST_CROSSINGS = 2
 
 
 def folded_graph(scene: Scene, manner: Manner, timeout: float) -> Digraph:
-    """Return a scene with several columns as a graph with all positions. It may be tangled."""
+    """Return a scene with several columns as a graph with all positions. If it is tangled, it may have none."""
     column, wires = columns(scene), _Wires(scene, manner)
+    if are_too_many(wires.wires):
+        graph = digraph(scene, manner)
+        graph.tangled = True
+        return graph
     parts = _parts(scene, column)
     arrangement = _arranged(scene, _laid_out(parts, manner, timeout, {}), wires)
     orders = _orders(arrangement, wires)

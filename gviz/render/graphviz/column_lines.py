@@ -133,9 +133,14 @@ def gap_widths(wires: Sequence[Wire], columns: int) -> list[float]:
     return widths
 
 
+def are_too_many(wires: Sequence[Wire]) -> bool:
+    """Return whether the wires between columns would hide the graph, wherever they are."""
+    return len(wires) > MOST_WIRES
+
+
 def routed(columns: Sequence[Column], wires: Sequence[Wire]) -> Routes:
     """Return the ways of all wires between columns that are in their places."""
-    if len(wires) > MOST_WIRES:
+    if are_too_many(wires):
         return Routes([], free=False)
     board = _Board(columns, wires)
     for number, wire in enumerate(wires):
