@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gviz.render.figure import FIGURES, LEAST_TEXT, TEXT
+from gviz.render.figure import FIGURES, LEAST_TEXT
 from gviz.render.graphviz import chain_columns
 from gviz.render.graphviz.chain_columns import is_chain
-from gviz.render.graphviz.digraph import Digraph
-from gviz.render.graphviz.figure_size import figure_size
-from gviz.render.graphviz.module_frames import framed_graph
+from gviz.render.graphviz.figure_size import fit
 from gviz.render.graphviz.process import TooSlowError
 from gviz.render.picture_request import ExportOptions, ignore_note
 from gviz.render.scene import Scene, framed
@@ -23,13 +21,14 @@ def on_slide(scene: Scene, options: ExportOptions) -> Scene:
     figure, quiet = FIGURES[options.figure or "one-column"], replace(options, note=ignore_note)
     if not figure.fills or not is_chain(scene):
         return scene
-    graph = replace(scene, key=())  # its few small words decide nothing
-    texts = [figure.scale(*figure_size(turned_graph(graph, options, way), options)) * TEXT for way in ("TB", "LR")]
-    if max(texts) >= figure.least - 0.05:
+    try:
+        text = fit(scene, options).text
+    except TooSlowError:
+        return scene
+    if text >= figure.least - 0.05:
         return scene
     folded = in_columns(scene, quiet)
-    text = figure.scale(*figure_size(framed_graph(folded, options), options)) * TEXT
-    if folded.columns < 2 or text < min(figure.least, LARGER * max(texts)):
+    if folded.columns < 2 or fit(folded, options).text < min(figure.least, LARGER * text):
         return scene
     options.note(f"folded into {folded.columns} columns, without frames: in one column the text would be small")
     return folded
@@ -41,8 +40,7 @@ def in_readable_columns(scene: Scene, options: ExportOptions) -> Scene | None:
     if not figure.fills or not is_chain(scene):
         return None
     folded = in_columns(scene, options)
-    text = figure.scale(*figure_size(framed_graph(folded, options), options)) * TEXT
-    return folded if folded.columns > 1 and text >= SMALLER * figure.least else None
+    return folded if folded.columns > 1 and fit(folded, options).text >= SMALLER * figure.least else None
 
 
 def in_wide_columns(scene: Scene, columns: int, options: ExportOptions) -> Scene | None:
@@ -57,13 +55,6 @@ LARGER = 1.35
 """The least gain in the height of text for which a slide is folded."""
 
 
-def turned_graph(scene: Scene, options: ExportOptions, way: str) -> Digraph:
-    graph = framed_graph(scene, options)
-    if options.direction == "auto":
-        graph.graph_attr["rankdir"] = way
-    return graph
-
-
 def in_columns(scene: Scene, options: ExportOptions) -> Scene:
     """Return a long chain in the number of columns that makes its text large enough, or else largest.
 
@@ -76,13 +67,9 @@ def in_columns(scene: Scene, options: ExportOptions) -> Scene:
         if len({*chain_columns.columns(folded).values()}) < columns:  # as with fewer columns
             continue
         try:
-            graph = framed_graph(folded, options)
-            size = figure_size(graph, options)
+            texts[columns] = fit(folded, options).text
         except TooSlowError:
             break
-        if graph.tangled:
-            continue
-        texts[columns] = figure.scale(*size) * TEXT
         if texts[columns] >= figure.least:
             break
     most = max(texts.values(), default=0)

@@ -16,10 +16,8 @@ from gviz.render.graphviz.column_choice import (
     in_readable_columns,
     in_wide_columns,
     on_slide,
-    turned_graph,
 )
-from gviz.render.graphviz.figure_size import TooSmallError, figure_size, in_figure
-from gviz.render.graphviz.module_frames import framed_graph
+from gviz.render.graphviz.figure_size import fit
 from gviz.render.graphviz.process import TooSlowError
 from gviz.render.option_words import option
 from gviz.render.picture_request import ExportOptions, drawing, ignore_note, requested_scene, scene_of
@@ -69,14 +67,14 @@ def _across(
     if found.columns > 1 or is_chain(found) or options.direction != "auto" or len(found.boxes) > MOST_FOLDED:
         return found, notes
     try:
-        size, text = _drawn_size(found, options)
+        _, size, text = fit(found, options)
         if size[0] * text / TEXT >= NARROW * figure.width and text >= SMALLER * figure.least:
             return found, notes
         best = _worth(found, text, options)
         for words, density in _texts_in_columns(timeline, n, options):
             scene = scene_of(timeline, n, words, options)
             for folded in filter(None, (in_wide_columns(scene, columns, options) for columns in WIDE_COLUMNS)):
-                worth = _worth(folded, _drawn_size(folded, options)[1], options)
+                worth = _worth(folded, fit(folded, options).text, options)
                 if worth > best:
                     best, found = worth, folded
                     folding = f"folded into {folded.columns} columns, without frames: it fills the width"
@@ -115,24 +113,6 @@ def _worth(scene: Scene, text: float, options: ExportOptions) -> tuple[float, in
     return round(min(text, least), 1), said
 
 
-def _drawn_size(scene: Scene, options: ExportOptions) -> tuple[tuple[float, float], float]:
-    """Return the size of a figure before it is scaled, and the height of its text, as `in_figure` draws it.
-
-    Columns with tangled lines between them cannot be read: the height of their text is 0.
-    """
-    figure = FIGURES[options.figure or "one-column"]
-    graph = replace(scene, key=())
-    framed = framed_graph(graph, options)
-    size = figure_size(framed, options)
-    text = 0.0 if framed.tangled else figure.scale(*size) * TEXT
-    if scene.columns < 2 and text < figure.least - 0.05 and options.direction == "auto":
-        for way in ("TB", "LR"):
-            other = figure_size(turned_graph(graph, options, way), options)
-            if figure.scale(*other) * TEXT > text:
-                size, text = other, figure.scale(*other) * TEXT
-    return size, text
-
-
 NAMES_ONLY, NAMES_AND_GRADIENTS = "boxes show names only", "boxes show names and gradients"
 
 
@@ -141,16 +121,10 @@ def _is_as_large(detailed: Scene, plain: Scene, options: ExportOptions) -> bool:
     same = [box.key for box in detailed.boxes] == [box.key for box in plain.boxes]
     if not same or detailed.columns != plain.columns or not any(box.rows for box in detailed.boxes):
         return False
-    larger, smaller = (_text_height(replace(scene, key=()), options) for scene in (plain, detailed))
-    return smaller >= larger - 0.05
-
-
-def _text_height(scene: Scene, options: ExportOptions) -> float:
-    """Return the height of the text of a figure, in the direction in which `in_figure` draws it."""
     try:
-        return _drawn_size(scene, options)[1]
+        return fit(detailed, options).text >= fit(plain, options).text - 0.05
     except TooSlowError:
-        return 0.0
+        return False
 
 
 def _chosen_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
@@ -201,17 +175,7 @@ _LESS_TEXT: dict[Density, str] = {"brief": "each box shows one line", "min": "bo
 
 
 def _can_be_read(scene: Scene, options: ExportOptions) -> bool:
-    graph = replace(scene, key=())
     try:
-        in_figure(
-            framed_graph(graph, options),
-            FIGURES[options.figure or "one-column"],
-            "svg",
-            replace(options, note=ignore_note),
-            turns=scene.columns < 2,
-        )
-    except TooSmallError:
-        return False
+        return fit(scene, options).text >= LEAST_TEXT
     except TooSlowError:  # drawing it will say so
         return True
-    return True
