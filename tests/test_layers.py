@@ -85,7 +85,7 @@ INSIDE = {
         option_words theme comparison_table boxes.tensor_pictures boxes.folding boxes.data_preparation boxes.edges
         graphviz.process curve layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text
         boxes.box_row boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles
-        graphviz.column_lines boxes.node_remarks boxes.full_detail_rows
+        graphviz.spline graphviz.column_lines boxes.node_remarks boxes.full_detail_rows
         layout.columns cells.canvas boxes.drawn_nodes boxes.repeats boxes.function_calls boxes.graph_views
         boxes.collapse_note boxes.gradient_bars boxes.box_size layout.routing boxes.graph_structure
         boxes.shown_moment boxes.box_text boxes.node_states boxes.edge_content boxes.collapsed_box

@@ -10,18 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from gviz.render.boxes.edge_content import Edge
 from gviz.render.graphviz.box_label import SPLIT
 from gviz.render.graphviz.chain_columns import column_tops, columns, is_chain
 from gviz.render.graphviz.column_lines import (
-    PARALLEL,
     Area,
     Column,
     Routes,
-    Spot,
     Wire,
     are_too_many,
     crossings,
@@ -35,6 +33,7 @@ from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.direction_and_spacing import ends
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.process import draw_all
+from gviz.render.graphviz.spline import Spline, Spot, between, place
 from gviz.render.scene import Scene
 
 KEY_GAP = 26
@@ -61,7 +60,7 @@ def folded_graph(scene: Scene, manner: Manner, timeout: float) -> Digraph:
     graph = digraph(scene, replace(manner, placing=arrangement.placing(scene, wires)))
     graph.program = "nop2"
     if arrangement.key:
-        graph.attr(lp=_point(arrangement.key))
+        graph.attr(lp=place(arrangement.key))
     routes = arrangement.routes
     graph.tangled = not routes.free or routes.crossings > MOST_CROSSINGS * len(wires.lines)
     return graph
@@ -128,14 +127,13 @@ class _Arrangement:
     def placing(self, scene: Scene, wires: _Wires) -> Placing:
         boxes: dict[str, dict[str, str]] = {}
         lines: dict[str, dict[str, str]] = {}
-        for part, shift in zip(self.parts, self.shifts, strict=True):
-            boxes |= {key: box | {"pos": _moved(box["pos"], shift)} for key, box in part.boxes.items()}
+        for part, (x, y) in zip(self.parts, self.shifts, strict=True):
+            boxes |= {key: box | {"pos": str(Spline.of(box["pos"]).moved(x, y))} for key, box in part.boxes.items()}
             for name, line in part.lines.items():
-                lines[name] = {what: _moved(where, shift) for what, where in line.items()}
+                lines[name] = {what: str(Spline.of(where).moved(x, y)) for what, where in line.items()}
         for path, numbers in zip(self.routes.corners, wires.numbers, strict=False):
-            for at, (number, corners) in enumerate(zip(numbers, parallel(path, len(numbers)), strict=True)):
-                aside = PARALLEL * ((len(numbers) - 1) / 2 - at)
-                lines[f"e{number}"] = _line(corners, aside, scene.edges[number], onwards=wires.lines[number])
+            for number, (corners, shift) in zip(numbers, parallel(path, len(numbers)), strict=True):
+                lines[f"e{number}"] = _line(corners, shift, scene.edges[number], onwards=wires.lines[number])
         return Placing(boxes, lines)
 
 
@@ -188,35 +186,11 @@ def _part(graph: dict[str, Any], numbers: Sequence[int], prefix: str) -> _Part:
         name = line["id"].removeprefix(f"{prefix}-")
         name = f"e{numbers[int(name[1:])]}" if name[1:].isdigit() and name[0] == "e" else name
         lines[name] = {what: line[what] for what in ("pos", "lp") if what in line}
-        ways.append(_sampled(line["pos"]))
-    spots = [spot for way in ways for spot in way]
-    spots += [corner for area in areas.values() for corner in ((area.left, area.low), (area.right, area.high))]
-    across, up = [x for x, _ in spots], [y for _, y in spots]
-    column = Column(Area(min(across), min(up), max(across), max(up)), areas, ways)
+        ways.append(Spline.of(line["pos"]).sampled())
+    corners = [corner for area in areas.values() for corner in ((area.left, area.low), (area.right, area.high))]
+    column = Column(Area.around([*chain.from_iterable(ways), *corners]), areas, ways)
     key = float(graph.get("lwidth", 0)) * INCH, float(graph.get("lheight", 0)) * INCH
     return _Part(column, boxes, lines, key)
-
-
-def _sampled(pos: str) -> list[Spot]:
-    """Return the points of a Graphviz spline, on its way."""
-    words = pos.split()
-    marks = {word[0]: _spot(word[2:]) for word in words if word[0] in "se"}
-    knots = [_spot(word) for word in words if word[0] not in "se"]
-    spots = [marks["s"]] if "s" in marks else []
-    spots.append(knots[0])
-    for at in range(0, len(knots) - 3, 3):
-        a, b, c, d = knots[at : at + 4]
-        for t in (0.2, 0.4, 0.6, 0.8, 1.0):
-            weights = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3
-            spots.append(
-                tuple(sum(w * knot[i] for w, knot in zip(weights, (a, b, c, d), strict=True)) for i in (0, 1))  # type: ignore[arg-type]
-            )
-    return [*spots, marks["e"]] if "e" in marks else spots
-
-
-def _spot(text: str) -> Spot:
-    x, y = text.split(",")
-    return float(x), float(y)
 
 
 def _arranged(scene: Scene, parts: Sequence[_Part], wires: _Wires) -> _Arrangement:
@@ -281,35 +255,15 @@ def _line(corners: Sequence[Spot], shift: float, edge: Edge, *, onwards: bool) -
     shift = shift if onwards else -shift
     at_tail = edge.kind == "gradient" or edge.is_write
     at_head = not at_tail and edge.slot >= 0
-    marks = []
+    start, end = path[0] if at_tail else None, path[-1] if at_head else None
     if at_tail:
-        marks.append(f"s,{_point(path[0])}")
         path[0] = _towards(path[0], path[1], ARROW + (HOOK if edge.hooks else 0.0))
     if at_head:
-        marks.append(f"e,{_point(path[-1])}")
         path[-1] = _towards(path[-1], path[-2], ARROW)
     longest = max(pairwise(path), key=lambda piece: abs(piece[0][0] - piece[1][0]) + abs(piece[0][1] - piece[1][1]))
-    (x, y), (to_x, to_y) = longest
-    pos = " ".join([*marks, *map(_point, curve(path, shift))])
-    return {"pos": pos, "lp": _point(((x + to_x) / 2, (y + to_y) / 2))}
+    return {"pos": str(Spline(curve(path, shift), start, end)), "lp": place(between(*longest, 0.5))}
 
 
 def _towards(spot: Spot, other: Spot, by: float) -> Spot:
     length = abs(other[0] - spot[0]) + abs(other[1] - spot[1])  # lines are horizontal or vertical
-    part = by / max(length, by)
-    return spot[0] + (other[0] - spot[0]) * part, spot[1] + (other[1] - spot[1]) * part
-
-
-def _moved(places: str, shift: Spot) -> str:
-    """Return a place, or the points of a line, moved."""
-
-    def one(word: str) -> str:
-        mark, rest = (word[:2], word[2:]) if word[0] in "se" else ("", word)
-        x, y = _spot(rest)
-        return f"{mark}{_point((x + shift[0], y + shift[1]))}"
-
-    return " ".join(map(one, places.split()))
-
-
-def _point(spot: Spot) -> str:
-    return f"{spot[0]:.2f},{spot[1]:.2f}"
+    return between(spot, other, by / max(length, by))
