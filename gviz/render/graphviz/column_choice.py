@@ -1,22 +1,26 @@
-"""The number of columns into which a long chain is folded in a figure, so that its text is large enough."""
+"""Whether a graph is folded into columns, and into how many, so that its text is larger or it fills a slide."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
-from gviz.render.figure import FIGURES, LEAST_TEXT
-from gviz.render.graphviz import chain_columns
-from gviz.render.graphviz.chain_columns import is_chain
+from gviz.render.boxes.graph_options import Density, Options
+from gviz.render.detail_level import Text
+from gviz.render.figure import FIGURES, LEAST_TEXT, TEXT
+from gviz.render.graphviz.column_division import division, is_chain
 from gviz.render.graphviz.figure_size import fit
 from gviz.render.graphviz.process import TooSlowError
-from gviz.render.picture_request import ExportOptions, ignore_note
+from gviz.render.picture_request import ExportOptions, drawing, ignore_note, scene_of
 from gviz.render.scene import Scene, framed
+from gviz.trace.timeline import Timeline
 
 
-def on_slide(scene: Scene, options: ExportOptions) -> Scene:
-    """Return a scene whose text would be small on a slide in columns, if it is a chain; any other one as it is.
+def in_larger_columns(scene: Scene, options: ExportOptions) -> Scene:
+    """Return a chain in columns if its text would be small on a slide; any other scene as it is.
 
-    Other graphs would have lines between the columns, which are harder to read than small text.
+    `in_full_width` folds other graphs, which have more lines between their columns.
     """
     figure, quiet = FIGURES[options.figure or "one-column"], replace(options, note=ignore_note)
     if not figure.fills or not is_chain(scene):
@@ -43,12 +47,6 @@ def in_readable_columns(scene: Scene, options: ExportOptions) -> Scene | None:
     return folded if folded.columns > 1 and fit(folded, options).text >= SMALLER * figure.least else None
 
 
-def in_wide_columns(scene: Scene, columns: int, options: ExportOptions) -> Scene | None:
-    """Return a graph folded into this number of columns, without frames; None if it cannot be divided so."""
-    bare = replace(framed(scene, 0), flow="TB", compact=True, columns=columns)
-    return bare if len({*chain_columns.columns(bare).values()}) == columns else None
-
-
 SMALLER = 0.75
 """The part of the least height of text at which numbers in boxes are preferred to larger names."""
 LARGER = 1.35
@@ -56,7 +54,7 @@ LARGER = 1.35
 
 
 def in_columns(scene: Scene, options: ExportOptions) -> Scene:
-    """Return a long chain in the number of columns that makes its text large enough, or else largest.
+    """Return a chain in the number of columns that makes its text large enough, or else largest.
 
     The scene is returned as it is if its text would be too small in any number of columns.
     """
@@ -64,7 +62,7 @@ def in_columns(scene: Scene, options: ExportOptions) -> Scene:
     texts: dict[int, float] = {}
     for columns in range(2, MOST_COLUMNS + 1) if options.direction == "auto" else ():
         folded = replace(bare, columns=columns)
-        if len({*chain_columns.columns(folded).values()}) < columns:  # as with fewer columns
+        if division(folded).count < columns:  # as with fewer columns
             continue
         try:
             texts[columns] = fit(folded, options).text
@@ -83,4 +81,73 @@ def in_columns(scene: Scene, options: ExportOptions) -> Scene:
 MORE_COLUMNS = 1.05
 """The least gain in the height of text for more columns, between which there are more lines."""
 MOST_COLUMNS = 8
-"""The most columns into which a figure of a long chain is folded."""
+"""The most columns into which a figure of a chain is folded."""
+
+
+NARROW = 0.7
+"""A graph that covers less of the width of a slide is folded into columns, if they show more or have larger text."""
+WIDE_COLUMNS = 2, 3
+"""The numbers of columns that are tried."""
+COLUMN_TEXTS: tuple[Text, ...] = Text("short"), Text("brief"), Text("brief", stacks=True)
+"""The text in the boxes of columns."""
+
+
+class FullWidth(NamedTuple):
+    """A scene in columns, with the remark about its graph, and the text in its boxes."""
+
+    scene: Scene
+    remark: str
+    density: Density
+
+
+def in_full_width(timeline: Timeline, n: int, options: ExportOptions, found: Scene) -> FullWidth | None:
+    """Return columns that use the width of a slide; None if they are no better than the scene that is found.
+
+    One that is narrow, or whose text is small, is folded into columns. Its boxes, and those that fit into two columns,
+    are tried with more text. Columns are chosen if their text is large enough, or larger, and they show no less. A
+    chain is folded by `in_larger_columns`.
+    """
+    figure = FIGURES[options.figure or "one-column"]
+    if not figure.fills or found.columns > 1 or options.direction != "auto" or is_chain(found):
+        return None
+    better = None
+    try:
+        _, size, text = fit(found, options)
+        if size[0] * text / TEXT >= NARROW * figure.width and text >= SMALLER * figure.least:
+            return None
+        best = _worth(found, text, options)
+        for words, density in _texts_in_columns(timeline, n, options):
+            scene = scene_of(timeline, n, words, options)
+            for folded in filter(None, (_in_wide_columns(scene, columns) for columns in WIDE_COLUMNS)):
+                worth = _worth(folded, fit(folded, options).text, options)
+                if worth > best:
+                    best, better = worth, FullWidth(folded, words.remark, density)
+    except TooSlowError:
+        return better
+    return better
+
+
+def _texts_in_columns(timeline: Timeline, n: int, options: ExportOptions) -> Iterator[tuple[Options, Density]]:
+    """Yield the graphs and texts that may be folded into columns on a slide."""
+    quiet = replace(options, note=ignore_note)
+    graphs = [drawing(timeline, n, replace(quiet, columns=columns), as_picture=True, fits=True) for columns in (1, 2)]
+    if graphs[0].graph_filter == graphs[1].graph_filter:
+        graphs = graphs[:1]
+    own = options.drawing.density
+    keeps = options.keeps_labels or options.drawing.overlay is not None or own != "short"
+    for words in graphs:
+        for text in (Text(own),) if keeps else COLUMN_TEXTS:
+            yield replace(words, density=text.density, stacks=text.stacks, lists_elements=False), text.density
+
+
+def _in_wide_columns(scene: Scene, columns: int) -> Scene | None:
+    """Return a graph folded into this number of columns, without frames; None if it cannot be divided so."""
+    bare = replace(framed(scene, 0), flow="TB", compact=True, columns=columns)
+    return bare if division(bare).count == columns else None
+
+
+def _worth(scene: Scene, text: float, options: ExportOptions) -> tuple[float, int]:
+    """Return what a scene with text of this height is worth on a slide: text that can be read, then what it says."""
+    least = SMALLER * FIGURES[options.figure or "one-column"].least
+    said = sum(len(box.title) + sum(row.characters for row in box.rows) for box in scene.boxes)
+    return round(min(text, least), 1), said

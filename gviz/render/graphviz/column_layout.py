@@ -15,7 +15,7 @@ from typing import Any
 
 from gviz.render.boxes.edge_content import Edge
 from gviz.render.graphviz.box_label import SPLIT
-from gviz.render.graphviz.chain_columns import column_tops, columns, is_chain
+from gviz.render.graphviz.column_division import Division, division
 from gviz.render.graphviz.column_lines import (
     Area,
     Column,
@@ -46,16 +46,17 @@ MOST_CROSSINGS = 2
 
 def folded_graph(scene: Scene, manner: Manner, timeout: float) -> Digraph:
     """Return a scene with several columns as a graph with all positions. If it is tangled, it may have none."""
-    column, wires = columns(scene), _Wires(scene, manner)
+    divided = division(scene)
+    wires = _Wires(scene, manner, divided.column)
     if are_too_many(wires.wires):
         graph = digraph(scene, manner)
         graph.tangled = True
         return graph
-    parts = _parts(scene, column)
-    arrangement = _arranged(scene, _laid_out(parts, manner, timeout, {}), wires)
+    parts = _parts(scene, divided.column)
+    arrangement = _arranged(scene, _laid_out(parts, manner, timeout, {}), wires, divided)
     orders = _orders(arrangement, wires)
     if (arrangement.routes.crossings or not arrangement.routes.free) and orders:
-        other = _arranged(scene, _laid_out(parts, manner, timeout, orders), wires)
+        other = _arranged(scene, _laid_out(parts, manner, timeout, orders), wires, divided)
         arrangement = min(arrangement, other, key=lambda one: one.worth)
     graph = digraph(scene, replace(manner, placing=arrangement.placing(scene, wires)))
     graph.program = "nop2"
@@ -69,13 +70,13 @@ def folded_graph(scene: Scene, manner: Manner, timeout: float) -> Digraph:
 class _Wires:
     """The lines of a scene between its columns. Those between the same boxes are one wire."""
 
-    def __init__(self, scene: Scene, manner: Manner) -> None:
-        column, boxes = columns(scene), manner.theme.form.card == "box"
+    def __init__(self, scene: Scene, manner: Manner, column: Mapping[str, int]) -> None:
+        boxes = manner.theme.form.card == "box"
         ops = {box.key for box in scene.boxes if box.op} if not boxes else set()
         self.lines: dict[int, bool] = {}
         """By the number of a line: whether it is drawn from an earlier column to a later one."""
         found: dict[tuple[str, str], list[int]] = {}
-        self.ends: dict[str, int] = {}
+        at: dict[str, int] = {}
         for number, edge in enumerate(scene.edges):
             if column[edge.source] == column[edge.target] or (edge.kind == "gradient" and not boxes):
                 continue
@@ -85,11 +86,9 @@ class _Wires:
             pair = named if onwards else named[::-1]
             found.setdefault(pair, []).append(number)
             self.lines[number] = onwards
-            self.ends |= dict(zip(named, (column[tail], column[head]), strict=True))
+            at |= dict(zip(named, (column[tail], column[head]), strict=True))
         self.numbers = [*found.values()]
-        self.wires = [
-            Wire(one, self.ends[one], other, self.ends[other], len(numbers)) for (one, other), numbers in found.items()
-        ]
+        self.wires = [Wire(one, at[one], other, at[other], len(numbers)) for (one, other), numbers in found.items()]
 
 
 @dataclass(slots=True)
@@ -193,7 +192,7 @@ def _part(graph: dict[str, Any], numbers: Sequence[int], prefix: str) -> _Part:
     return _Part(column, boxes, lines, key)
 
 
-def _arranged(scene: Scene, parts: Sequence[_Part], wires: _Wires) -> _Arrangement:
+def _arranged(scene: Scene, parts: Sequence[_Part], wires: _Wires, divided: Division) -> _Arrangement:
     """Return the columns side by side.
 
     Those of a chain begin at the same height, so that their boxes are in rows; others are centred. The key of the
@@ -203,8 +202,8 @@ def _arranged(scene: Scene, parts: Sequence[_Part], wires: _Wires) -> _Arrangeme
     sizes = [part.column.area for part in parts]
     wide, high = parts[0].key if scene.key else (0.0, 0.0)
     tops = [area.high for area in sizes]
-    if is_chain(scene):
-        tops = [part.column.boxes[_circle(top, part)].high for top, part in zip(column_tops(scene), parts, strict=True)]
+    if divided.tops:
+        tops = [part.column.boxes[_circle(top, part)].high for top, part in zip(divided.tops, parts, strict=True)]
     heights = [top - area.low for top, area in zip(tops, sizes, strict=True)]
     keyed = min(range(len(parts)), key=lambda at: (heights[at], -at)) if scene.key else -1
     if scene.key:
@@ -212,7 +211,7 @@ def _arranged(scene: Scene, parts: Sequence[_Part], wires: _Wires) -> _Arrangeme
     shifts: list[Spot] = []
     left = 0.0
     for at, (part, top) in enumerate(zip(parts, tops, strict=True)):
-        centred = 0.0 if is_chain(scene) else (max(heights) - heights[at]) / 2
+        centred = 0.0 if divided.tops else (max(heights) - heights[at]) / 2
         shifts.append((left - part.column.area.left, -top - centred))
         room = max(part.column.area.right - part.column.area.left, wide if at == keyed else 0.0)
         left += room + (gaps[at] if at < len(gaps) else 0.0)
