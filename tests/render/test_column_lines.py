@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import pytest
 
-from gviz.render.graphviz import column_layout
 from gviz.render.graphviz.column_lines import (
     APART,
     MARGIN,
@@ -19,6 +18,7 @@ from gviz.render.graphviz.column_lines import (
     parallel,
     routed,
 )
+from gviz.render.graphviz.spline import Spline
 
 HIGH, WIDE, STEP, GAP = 30, 100, 60, 120
 
@@ -63,7 +63,7 @@ def test_a_line_between_columns_crosses_no_box_and_few_lines(words, wires, cross
         assert path[0][0] <= boxes[wire.source].right
         assert path[-1][0] >= boxes[wire.target].left
         assert all(one[0] == other[0] or one[1] == other[1] for one, other in pieces(path))
-        for each in parallel(path, lines):
+        for each, _ in parallel(path, lines):
             for key, box in boxes.items():
                 touched = [piece for piece in pieces(each) if box.meets(*piece)]
                 assert not touched, (wire, key)
@@ -94,7 +94,7 @@ def test_lines_that_would_hide_a_graph_have_no_way():
 
 def test_parallel_lines_never_cross_and_the_first_is_at_the_left_downwards():
     path = [(0, 0), (50, 0), (50, -80), (120, -80)]
-    first, second = parallel(path, 2)
+    (first, _), (second, _) = parallel(path, 2)
     assert crossings(first, second) == 0
     assert first[1][0] < second[1][0]
     assert second[1][0] - first[1][0] == PARALLEL
@@ -116,5 +116,5 @@ def test_a_curve_has_round_corners_within_its_path(shift):
 
 
 def test_a_point_with_one_digit_is_no_mark_of_an_end():
-    assert column_layout._sampled("e,9,6 5,578.92 6,400 7,300 8,12")[0] == (5.0, 578.92)
-    assert column_layout._sampled("e,9,6 5,578.92 6,400 7,300 8,12")[-1] == (9.0, 6.0)
+    assert Spline.of("e,9,6 5,578.92 6,400 7,300 8,12").sampled()[0] == (5.0, 578.92)
+    assert Spline.of("e,9,6 5,578.92 6,400 7,300 8,12").sampled()[-1] == (9.0, 6.0)

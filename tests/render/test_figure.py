@@ -23,7 +23,7 @@ from gviz.render.boxes.graph_options import Options
 from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, as_figure, figures_for, page_within
 from gviz.render.forms import png_and_pdf
 from gviz.render.graphviz import column_choice, column_lines, readable_detail, scene_drawing
-from gviz.render.graphviz.chain_columns import columns, is_chain, parts
+from gviz.render.graphviz.column_division import division, is_chain, parts
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.figure_size import in_figure
 from gviz.render.picture_request import ExportOptions, Part, last_moment, moment_scene, requested_scene
@@ -307,9 +307,8 @@ def test_a_long_chain_is_folded_into_columns_in_which_its_text_can_be_read(tmp_p
     assert svg.count(b'class="node') >= 33
 
 
-def as_it_is(timeline, n, options, found, notes):
-    """A scene that is not folded into columns to fill its slide."""
-    return found, notes
+def as_it_is(timeline, n, options, found):
+    """No columns that fill the slide."""
 
 
 class Ladder(torch.nn.Module):
@@ -383,13 +382,33 @@ def test_a_chain_has_one_box_with_inputs_on_each_level(pairs, chain):
     assert is_chain(lines_between(*pairs)) is chain
 
 
+@pytest.mark.parametrize("count", range(2, 9))
+@pytest.mark.parametrize("pairs", [("ab",), ("ab", "bc"), ("ab", "bc", "cd", "xd"), ("ab", "bc", "cd", "de", "ef")])
+def test_no_column_of_a_folded_chain_is_empty(pairs, count):
+    scene = lines_between(*pairs, columns=count)
+    found = division(scene).column
+    assert sorted({*found.values()}) == [*range(len({*found.values()}))]
+    assert all(found[one] <= found[other] for one, other in pairs)
+    assert found.keys() == {box.key for box in scene.boxes}
+
+
+def test_a_short_chain_of_wide_boxes_is_a_figure(tmp_path):
+    torch.manual_seed(0)
+    w = torch.randn(3, 3, requires_grad=True)
+    with gviz.record(tmp_path / "t.gviz"):
+        (torch.randn(3, 3) @ w).tanh().exp().sum().backward()
+    svg, notes = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", figure="16:9", labels="full")
+    assert any("folded into" in note for note in notes)
+    assert 11 * float(re.search(rb"scale\(([\d.]+)", svg)[1]) >= LEAST_TEXT
+
+
 @pytest.mark.parametrize("skips", [False, True], ids=["chain", "skips"])
 def test_a_figure_of_what_is_no_chain_has_modules_collapsed_until_its_text_can_be_read(tmp_path, monkeypatch, skips):
     with gviz.record(tmp_path / "t.gviz"):
         Ladder(skips)(torch.nn.Linear(6, 6)(torch.randn(4, 6))).sum().backward()
     timeline, notes = load(tmp_path / "t.gviz"), []
     monkeypatch.setattr(readable_detail, "_can_be_read", lambda scene, options: options.part.depth == 1)
-    monkeypatch.setattr(readable_detail, "_across", as_it_is)
+    monkeypatch.setattr(readable_detail, "in_full_width", as_it_is)
     options = ExportOptions(figure="16:9", note=notes.append)
     scene = readable_detail.picture_scene(timeline, len(timeline), options)
     assert any(note.startswith("modules collapsed, as with --depth 1") for note in notes) is skips
@@ -664,7 +683,7 @@ def test_a_figure_with_names_only_has_gradients_next_to_them_where_there_is_room
     notes, words, scales = {}, {}, {}
     for kind in ("with", "without"):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(readable_detail, "_across", as_it_is)
+            patch.setattr(readable_detail, "in_full_width", as_it_is)
             if kind == "without":
                 patch.setattr(readable_detail, "_is_as_large", lambda *_: False)
             svg, notes[kind] = drawn(path, tmp_path / f"{kind}.svg", figure="16:9")
@@ -821,7 +840,7 @@ def test_lines_between_columns_stay_in_the_gaps_and_cross_no_box(tmp_path, progr
     for box in scene.boxes:
         shape = next(part for part in groups[box.key].iter() if part.get("points") or part.get("d"))
         boxes[box.key] = area_of(numbers_of(shape.get("points") or shape.get("d")))
-    column = columns(scene)
+    column = division(scene).column
     sides = {
         at: area_of([side for key, box in boxes.items() if column[key] == at for side in box])
         for at in {*column.values()}

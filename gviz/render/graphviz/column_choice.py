@@ -1,35 +1,38 @@
-"""The number of columns into which a long chain is folded in a figure, so that its text is large enough."""
+"""Whether a graph is folded into columns, and into how many, so that its text is larger or it fills a slide."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
+from gviz.render.boxes.graph_options import Density, Options
+from gviz.render.detail_level import Text
 from gviz.render.figure import FIGURES, LEAST_TEXT, TEXT
-from gviz.render.graphviz import chain_columns
-from gviz.render.graphviz.chain_columns import is_chain
-from gviz.render.graphviz.digraph import Digraph
-from gviz.render.graphviz.figure_size import figure_size
-from gviz.render.graphviz.module_frames import framed_graph
+from gviz.render.graphviz.column_division import division, is_chain
+from gviz.render.graphviz.figure_size import fit
 from gviz.render.graphviz.process import TooSlowError
-from gviz.render.picture_request import ExportOptions, ignore_note
+from gviz.render.picture_request import ExportOptions, drawing, ignore_note, scene_of
 from gviz.render.scene import Scene, framed
+from gviz.trace.timeline import Timeline
 
 
-def on_slide(scene: Scene, options: ExportOptions) -> Scene:
-    """Return a scene whose text would be small on a slide in columns, if it is a chain; any other one as it is.
+def in_larger_columns(scene: Scene, options: ExportOptions) -> Scene:
+    """Return a chain in columns if its text would be small on a slide; any other scene as it is.
 
-    Other graphs would have lines between the columns, which are harder to read than small text.
+    `in_full_width` folds other graphs, which have more lines between their columns.
     """
     figure, quiet = FIGURES[options.figure or "one-column"], replace(options, note=ignore_note)
     if not figure.fills or not is_chain(scene):
         return scene
-    graph = replace(scene, key=())  # its few small words decide nothing
-    texts = [figure.scale(*figure_size(turned_graph(graph, options, way), options)) * TEXT for way in ("TB", "LR")]
-    if max(texts) >= figure.least - 0.05:
+    try:
+        text = fit(scene, options).text
+    except TooSlowError:
+        return scene
+    if text >= figure.least - 0.05:
         return scene
     folded = in_columns(scene, quiet)
-    text = figure.scale(*figure_size(framed_graph(folded, options), options)) * TEXT
-    if folded.columns < 2 or text < min(figure.least, LARGER * max(texts)):
+    if folded.columns < 2 or fit(folded, options).text < min(figure.least, LARGER * text):
         return scene
     options.note(f"folded into {folded.columns} columns, without frames: in one column the text would be small")
     return folded
@@ -41,14 +44,7 @@ def in_readable_columns(scene: Scene, options: ExportOptions) -> Scene | None:
     if not figure.fills or not is_chain(scene):
         return None
     folded = in_columns(scene, options)
-    text = figure.scale(*figure_size(framed_graph(folded, options), options)) * TEXT
-    return folded if folded.columns > 1 and text >= SMALLER * figure.least else None
-
-
-def in_wide_columns(scene: Scene, columns: int, options: ExportOptions) -> Scene | None:
-    """Return a graph folded into this number of columns, without frames; None if it cannot be divided so."""
-    bare = replace(framed(scene, 0), flow="TB", compact=True, columns=columns)
-    return bare if len({*chain_columns.columns(bare).values()}) == columns else None
+    return folded if folded.columns > 1 and fit(folded, options).text >= SMALLER * figure.least else None
 
 
 SMALLER = 0.75
@@ -57,29 +53,21 @@ LARGER = 1.35
 """The least gain in the height of text for which a slide is folded."""
 
 
-def turned_graph(scene: Scene, options: ExportOptions, way: str) -> Digraph:
-    graph = framed_graph(scene, options)
-    if options.direction == "auto":
-        graph.graph_attr["rankdir"] = way
-    return graph
-
-
 def in_columns(scene: Scene, options: ExportOptions) -> Scene:
-    """Return a long chain in the number of columns that makes its text large enough, or else largest.
+    """Return a chain in the number of columns that makes its text large enough, or else largest.
 
     The scene is returned as it is if its text would be too small in any number of columns.
     """
     figure, bare = FIGURES[options.figure or "one-column"], replace(framed(scene, 0), flow="TB", compact=True)
     texts: dict[int, float] = {}
     for columns in range(2, MOST_COLUMNS + 1) if options.direction == "auto" else ():
+        folded = replace(bare, columns=columns)
+        if division(folded).count < columns:  # as with fewer columns
+            continue
         try:
-            graph = framed_graph(replace(bare, columns=columns), options)
-            size = figure_size(graph, options)
+            texts[columns] = fit(folded, options).text
         except TooSlowError:
             break
-        if graph.tangled:
-            continue
-        texts[columns] = figure.scale(*size) * TEXT
         if texts[columns] >= figure.least:
             break
     most = max(texts.values(), default=0)
@@ -93,4 +81,73 @@ def in_columns(scene: Scene, options: ExportOptions) -> Scene:
 MORE_COLUMNS = 1.05
 """The least gain in the height of text for more columns, between which there are more lines."""
 MOST_COLUMNS = 8
-"""The most columns into which a figure of a long chain is folded."""
+"""The most columns into which a figure of a chain is folded."""
+
+
+NARROW = 0.7
+"""A graph that covers less of the width of a slide is folded into columns, if they show more or have larger text."""
+WIDE_COLUMNS = 2, 3
+"""The numbers of columns that are tried."""
+COLUMN_TEXTS: tuple[Text, ...] = Text("short"), Text("brief"), Text("brief", stacks=True)
+"""The text in the boxes of columns."""
+
+
+class FullWidth(NamedTuple):
+    """A scene in columns, with the remark about its graph, and the text in its boxes."""
+
+    scene: Scene
+    remark: str
+    density: Density
+
+
+def in_full_width(timeline: Timeline, n: int, options: ExportOptions, found: Scene) -> FullWidth | None:
+    """Return columns that use the width of a slide; None if they are no better than the scene that is found.
+
+    One that is narrow, or whose text is small, is folded into columns. Its boxes, and those that fit into two columns,
+    are tried with more text. Columns are chosen if their text is large enough, or larger, and they show no less. A
+    chain is folded by `in_larger_columns`.
+    """
+    figure = FIGURES[options.figure or "one-column"]
+    if not figure.fills or found.columns > 1 or options.direction != "auto" or is_chain(found):
+        return None
+    better = None
+    try:
+        _, size, text = fit(found, options)
+        if size[0] * text / TEXT >= NARROW * figure.width and text >= SMALLER * figure.least:
+            return None
+        best = _worth(found, text, options)
+        for words, density in _texts_in_columns(timeline, n, options):
+            scene = scene_of(timeline, n, words, options)
+            for folded in filter(None, (_in_wide_columns(scene, columns) for columns in WIDE_COLUMNS)):
+                worth = _worth(folded, fit(folded, options).text, options)
+                if worth > best:
+                    best, better = worth, FullWidth(folded, words.remark, density)
+    except TooSlowError:
+        return better
+    return better
+
+
+def _texts_in_columns(timeline: Timeline, n: int, options: ExportOptions) -> Iterator[tuple[Options, Density]]:
+    """Yield the graphs and texts that may be folded into columns on a slide."""
+    quiet = replace(options, note=ignore_note)
+    graphs = [drawing(timeline, n, replace(quiet, columns=columns), as_picture=True, fits=True) for columns in (1, 2)]
+    if graphs[0].graph_filter == graphs[1].graph_filter:
+        graphs = graphs[:1]
+    own = options.drawing.density
+    keeps = options.keeps_labels or options.drawing.overlay is not None or own != "short"
+    for words in graphs:
+        for text in (Text(own),) if keeps else COLUMN_TEXTS:
+            yield replace(words, density=text.density, stacks=text.stacks, lists_elements=False), text.density
+
+
+def _in_wide_columns(scene: Scene, columns: int) -> Scene | None:
+    """Return a graph folded into this number of columns, without frames; None if it cannot be divided so."""
+    bare = replace(framed(scene, 0), flow="TB", compact=True, columns=columns)
+    return bare if division(bare).count == columns else None
+
+
+def _worth(scene: Scene, text: float, options: ExportOptions) -> tuple[float, int]:
+    """Return what a scene with text of this height is worth on a slide: text that can be read, then what it says."""
+    least = SMALLER * FIGURES[options.figure or "one-column"].least
+    said = sum(len(box.title) + sum(row.characters for row in box.rows) for box in scene.boxes)
+    return round(min(text, least), 1), said

@@ -10,19 +10,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from gviz.render.boxes.edge_content import Edge
 from gviz.render.graphviz.box_label import SPLIT
-from gviz.render.graphviz.chain_columns import column_tops, columns, is_chain
+from gviz.render.graphviz.column_division import Division, division
 from gviz.render.graphviz.column_lines import (
-    PARALLEL,
     Area,
     Column,
     Routes,
-    Spot,
     Wire,
+    are_too_many,
     crossings,
     curve,
     gap_widths,
@@ -34,6 +33,7 @@ from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.direction_and_spacing import ends
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.process import draw_all
+from gviz.render.graphviz.spline import Spline, Spot, between, place
 from gviz.render.scene import Scene
 
 KEY_GAP = 26
@@ -45,18 +45,23 @@ MOST_CROSSINGS = 2
 
 
 def folded_graph(scene: Scene, manner: Manner, timeout: float) -> Digraph:
-    """Return a scene with several columns as a graph with all positions. It may be tangled."""
-    column, wires = columns(scene), _Wires(scene, manner)
-    parts = _parts(scene, column)
-    arrangement = _arranged(scene, _laid_out(parts, manner, timeout, {}), wires)
+    """Return a scene with several columns as a graph with all positions. If it is tangled, it may have none."""
+    divided = division(scene)
+    wires = _Wires(scene, manner, divided.column)
+    if are_too_many(wires.wires):
+        graph = digraph(scene, manner)
+        graph.tangled = True
+        return graph
+    parts = _parts(scene, divided.column)
+    arrangement = _arranged(scene, _laid_out(parts, manner, timeout, {}), wires, divided)
     orders = _orders(arrangement, wires)
     if (arrangement.routes.crossings or not arrangement.routes.free) and orders:
-        other = _arranged(scene, _laid_out(parts, manner, timeout, orders), wires)
+        other = _arranged(scene, _laid_out(parts, manner, timeout, orders), wires, divided)
         arrangement = min(arrangement, other, key=lambda one: one.worth)
     graph = digraph(scene, replace(manner, placing=arrangement.placing(scene, wires)))
     graph.program = "nop2"
     if arrangement.key:
-        graph.attr(lp=_point(arrangement.key))
+        graph.attr(lp=place(arrangement.key))
     routes = arrangement.routes
     graph.tangled = not routes.free or routes.crossings > MOST_CROSSINGS * len(wires.lines)
     return graph
@@ -65,13 +70,13 @@ def folded_graph(scene: Scene, manner: Manner, timeout: float) -> Digraph:
 class _Wires:
     """The lines of a scene between its columns. Those between the same boxes are one wire."""
 
-    def __init__(self, scene: Scene, manner: Manner) -> None:
-        column, boxes = columns(scene), manner.theme.form.card == "box"
+    def __init__(self, scene: Scene, manner: Manner, column: Mapping[str, int]) -> None:
+        boxes = manner.theme.form.card == "box"
         ops = {box.key for box in scene.boxes if box.op} if not boxes else set()
         self.lines: dict[int, bool] = {}
         """By the number of a line: whether it is drawn from an earlier column to a later one."""
         found: dict[tuple[str, str], list[int]] = {}
-        self.ends: dict[str, int] = {}
+        at: dict[str, int] = {}
         for number, edge in enumerate(scene.edges):
             if column[edge.source] == column[edge.target] or (edge.kind == "gradient" and not boxes):
                 continue
@@ -81,11 +86,9 @@ class _Wires:
             pair = named if onwards else named[::-1]
             found.setdefault(pair, []).append(number)
             self.lines[number] = onwards
-            self.ends |= dict(zip(named, (column[tail], column[head]), strict=True))
+            at |= dict(zip(named, (column[tail], column[head]), strict=True))
         self.numbers = [*found.values()]
-        self.wires = [
-            Wire(one, self.ends[one], other, self.ends[other], len(numbers)) for (one, other), numbers in found.items()
-        ]
+        self.wires = [Wire(one, at[one], other, at[other], len(numbers)) for (one, other), numbers in found.items()]
 
 
 @dataclass(slots=True)
@@ -123,14 +126,13 @@ class _Arrangement:
     def placing(self, scene: Scene, wires: _Wires) -> Placing:
         boxes: dict[str, dict[str, str]] = {}
         lines: dict[str, dict[str, str]] = {}
-        for part, shift in zip(self.parts, self.shifts, strict=True):
-            boxes |= {key: box | {"pos": _moved(box["pos"], shift)} for key, box in part.boxes.items()}
+        for part, (x, y) in zip(self.parts, self.shifts, strict=True):
+            boxes |= {key: box | {"pos": str(Spline.of(box["pos"]).moved(x, y))} for key, box in part.boxes.items()}
             for name, line in part.lines.items():
-                lines[name] = {what: _moved(where, shift) for what, where in line.items()}
+                lines[name] = {what: str(Spline.of(where).moved(x, y)) for what, where in line.items()}
         for path, numbers in zip(self.routes.corners, wires.numbers, strict=False):
-            for at, (number, corners) in enumerate(zip(numbers, parallel(path, len(numbers)), strict=True)):
-                aside = PARALLEL * ((len(numbers) - 1) / 2 - at)
-                lines[f"e{number}"] = _line(corners, aside, scene.edges[number], onwards=wires.lines[number])
+            for number, (corners, shift) in zip(numbers, parallel(path, len(numbers)), strict=True):
+                lines[f"e{number}"] = _line(corners, shift, scene.edges[number], onwards=wires.lines[number])
         return Placing(boxes, lines)
 
 
@@ -183,38 +185,14 @@ def _part(graph: dict[str, Any], numbers: Sequence[int], prefix: str) -> _Part:
         name = line["id"].removeprefix(f"{prefix}-")
         name = f"e{numbers[int(name[1:])]}" if name[1:].isdigit() and name[0] == "e" else name
         lines[name] = {what: line[what] for what in ("pos", "lp") if what in line}
-        ways.append(_sampled(line["pos"]))
-    spots = [spot for way in ways for spot in way]
-    spots += [corner for area in areas.values() for corner in ((area.left, area.low), (area.right, area.high))]
-    across, up = [x for x, _ in spots], [y for _, y in spots]
-    column = Column(Area(min(across), min(up), max(across), max(up)), areas, ways)
+        ways.append(Spline.of(line["pos"]).sampled())
+    corners = [corner for area in areas.values() for corner in ((area.left, area.low), (area.right, area.high))]
+    column = Column(Area.around([*chain.from_iterable(ways), *corners]), areas, ways)
     key = float(graph.get("lwidth", 0)) * INCH, float(graph.get("lheight", 0)) * INCH
     return _Part(column, boxes, lines, key)
 
 
-def _sampled(pos: str) -> list[Spot]:
-    """Return the points of a Graphviz spline, on its way."""
-    words = pos.split()
-    marks = {word[0]: _spot(word[2:]) for word in words if word[0] in "se"}
-    knots = [_spot(word) for word in words if word[0] not in "se"]
-    spots = [marks["s"]] if "s" in marks else []
-    spots.append(knots[0])
-    for at in range(0, len(knots) - 3, 3):
-        a, b, c, d = knots[at : at + 4]
-        for t in (0.2, 0.4, 0.6, 0.8, 1.0):
-            weights = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3
-            spots.append(
-                tuple(sum(w * knot[i] for w, knot in zip(weights, (a, b, c, d), strict=True)) for i in (0, 1))  # type: ignore[arg-type]
-            )
-    return [*spots, marks["e"]] if "e" in marks else spots
-
-
-def _spot(text: str) -> Spot:
-    x, y = text.split(",")
-    return float(x), float(y)
-
-
-def _arranged(scene: Scene, parts: Sequence[_Part], wires: _Wires) -> _Arrangement:
+def _arranged(scene: Scene, parts: Sequence[_Part], wires: _Wires, divided: Division) -> _Arrangement:
     """Return the columns side by side.
 
     Those of a chain begin at the same height, so that their boxes are in rows; others are centred. The key of the
@@ -224,8 +202,8 @@ def _arranged(scene: Scene, parts: Sequence[_Part], wires: _Wires) -> _Arrangeme
     sizes = [part.column.area for part in parts]
     wide, high = parts[0].key if scene.key else (0.0, 0.0)
     tops = [area.high for area in sizes]
-    if is_chain(scene):
-        tops = [part.column.boxes[_circle(top, part)].high for top, part in zip(column_tops(scene), parts, strict=True)]
+    if divided.tops:
+        tops = [part.column.boxes[_circle(top, part)].high for top, part in zip(divided.tops, parts, strict=True)]
     heights = [top - area.low for top, area in zip(tops, sizes, strict=True)]
     keyed = min(range(len(parts)), key=lambda at: (heights[at], -at)) if scene.key else -1
     if scene.key:
@@ -233,7 +211,7 @@ def _arranged(scene: Scene, parts: Sequence[_Part], wires: _Wires) -> _Arrangeme
     shifts: list[Spot] = []
     left = 0.0
     for at, (part, top) in enumerate(zip(parts, tops, strict=True)):
-        centred = 0.0 if is_chain(scene) else (max(heights) - heights[at]) / 2
+        centred = 0.0 if divided.tops else (max(heights) - heights[at]) / 2
         shifts.append((left - part.column.area.left, -top - centred))
         room = max(part.column.area.right - part.column.area.left, wide if at == keyed else 0.0)
         left += room + (gaps[at] if at < len(gaps) else 0.0)
@@ -276,35 +254,15 @@ def _line(corners: Sequence[Spot], shift: float, edge: Edge, *, onwards: bool) -
     shift = shift if onwards else -shift
     at_tail = edge.kind == "gradient" or edge.is_write
     at_head = not at_tail and edge.slot >= 0
-    marks = []
+    start, end = path[0] if at_tail else None, path[-1] if at_head else None
     if at_tail:
-        marks.append(f"s,{_point(path[0])}")
         path[0] = _towards(path[0], path[1], ARROW + (HOOK if edge.hooks else 0.0))
     if at_head:
-        marks.append(f"e,{_point(path[-1])}")
         path[-1] = _towards(path[-1], path[-2], ARROW)
     longest = max(pairwise(path), key=lambda piece: abs(piece[0][0] - piece[1][0]) + abs(piece[0][1] - piece[1][1]))
-    (x, y), (to_x, to_y) = longest
-    pos = " ".join([*marks, *map(_point, curve(path, shift))])
-    return {"pos": pos, "lp": _point(((x + to_x) / 2, (y + to_y) / 2))}
+    return {"pos": str(Spline(curve(path, shift), start, end)), "lp": place(between(*longest, 0.5))}
 
 
 def _towards(spot: Spot, other: Spot, by: float) -> Spot:
     length = abs(other[0] - spot[0]) + abs(other[1] - spot[1])  # lines are horizontal or vertical
-    part = by / max(length, by)
-    return spot[0] + (other[0] - spot[0]) * part, spot[1] + (other[1] - spot[1]) * part
-
-
-def _moved(places: str, shift: Spot) -> str:
-    """Return a place, or the points of a line, moved."""
-
-    def one(word: str) -> str:
-        mark, rest = (word[:2], word[2:]) if word[0] in "se" else ("", word)
-        x, y = _spot(rest)
-        return f"{mark}{_point((x + shift[0], y + shift[1]))}"
-
-    return " ".join(map(one, places.split()))
-
-
-def _point(spot: Spot) -> str:
-    return f"{spot[0]:.2f},{spot[1]:.2f}"
+    return between(spot, other, by / max(length, by))

@@ -19,14 +19,14 @@ Lines between the same two boxes, as those of data and of its gradient, are one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise, permutations
 from math import hypot
 from typing import Literal, NamedTuple
 
-Spot = tuple[float, float]
-"""A point. As in Graphviz, y points upwards."""
+from gviz.render.graphviz.spline import Spot, between, turn, without_repeats
+
 Side = Literal["gap", "above", "below"]
 """Where a line meets a box: at the side next to the gap, at the top, or at the bottom."""
 
@@ -51,6 +51,12 @@ class Area(NamedTuple):
     low: float
     right: float
     high: float
+
+    @classmethod
+    def around(cls, spots: Iterable[Spot]) -> Area:
+        """Return the area that contains these points."""
+        across, up = zip(*spots, strict=True)
+        return cls(min(across), min(up), max(across), max(up))
 
     def moved(self, x: float, y: float) -> Area:
         return Area(self.left + x, self.low + y, self.right + x, self.high + y)
@@ -110,8 +116,36 @@ class Way(NamedTuple):
     passes: Literal["", "above", "below"] = ""
 
 
-Place = tuple[str, int | str, str]
-"""What wires share: a gap, a strip, the side of a box, or the room above or below all columns."""
+class BoxSide(NamedTuple):
+    """The side of a box at which wires leave, or enter."""
+
+    key: str
+    side: Side
+    is_source: bool
+
+
+class Strip(NamedTuple):
+    """The room between two rows of a column."""
+
+    column: int
+    low: float
+    high: float
+
+
+class Gap(NamedTuple):
+    """The room on the right of a column."""
+
+    column: int
+
+
+class Outside(NamedTuple):
+    """The room above or below all columns."""
+
+    side: Literal["above", "below"]
+
+
+Place = BoxSide | Strip | Gap | Outside
+"""What wires share."""
 
 
 @dataclass(slots=True)
@@ -133,9 +167,14 @@ def gap_widths(wires: Sequence[Wire], columns: int) -> list[float]:
     return widths
 
 
+def are_too_many(wires: Sequence[Wire]) -> bool:
+    """Return whether the wires between columns would hide the graph, wherever they are."""
+    return len(wires) > MOST_WIRES
+
+
 def routed(columns: Sequence[Column], wires: Sequence[Wire]) -> Routes:
     """Return the ways of all wires between columns that are in their places."""
-    if len(wires) > MOST_WIRES:
+    if are_too_many(wires):
         return Routes([], free=False)
     board = _Board(columns, wires)
     for number, wire in enumerate(wires):
@@ -171,11 +210,12 @@ class _Board:
     orders: dict[Place, list[int]] = field(default_factory=dict)
     rows: list[list[tuple[float, float]]] = field(init=False)
     inner: list[tuple[Area, Sequence[Spot]]] = field(init=False)
+    """The lines within columns, each with its area, a little larger, so that it is not flat."""
     pieces: dict[tuple[str, float], tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rows = [column.rows() for column in self.columns]
-        self.inner = [(_around(line), line) for column in self.columns for line in column.lines]
+        self.inner = [(Area.around(line).grown(0.1), line) for column in self.columns for line in column.lines]
 
     def is_free(self, number: int, way: Way) -> bool:
         """Return whether a wire touches no box on its way."""
@@ -205,13 +245,13 @@ class _Board:
         """Yield the places that a wire shares with others."""
         wire = self.wires[number]
         for side, key, at in ((way.leaves, wire.source, wire.first), (way.enters, wire.target, wire.last)):
-            yield "box", key, f"{side}{key == wire.source}"
+            yield BoxSide(key, side, key == wire.source)
             if side != "gap":
-                yield "strip", at, f"{self._strip(at, key, side)}"
-        yield "gap", wire.first, ""
+                yield Strip(at, *self._strip(at, key, side))
+        yield Gap(wire.first)
         if way.passes:
-            yield "gap", wire.last - 1, ""
-            yield "outside", way.passes, ""
+            yield Gap(wire.last - 1)
+            yield Outside(way.passes)
 
     def order(self) -> None:
         """Put the wires that share a place into the order with the fewest crossings."""
@@ -219,11 +259,14 @@ class _Board:
         for number, way in self.ways.items():
             for place in self.places(number, way):
                 self.orders.setdefault(place, []).append(number)
-        for (kind, key, _), users in self.orders.items():
-            if kind == "box":  # what goes up leaves at the top
-                users.sort(key=lambda number: -self._other_height(number, str(key)))
+        for place, users in self.orders.items():
+            if isinstance(place, BoxSide):  # what goes up leaves at the top
+                heights = {number: self._other_height(number, place.key) for number in users}
+                users.sort(key=heights.__getitem__, reverse=True)
         shared = [place for place, users in self.orders.items() if len(users) > 1]
-        shared.sort(key=lambda place: place[0] == "box")  # the lanes first: they fit the sides of boxes as they are
+        shared.sort(
+            key=lambda place: isinstance(place, BoxSide)
+        )  # the lanes first: they fit the sides of boxes as they are
         least = self.mutual()
         for _ in range(ROUNDS if least else 0):
             before = least
@@ -262,17 +305,17 @@ class _Board:
             middle = [(lane, behind[1]), (lane, ahead[1])]
             if way == DIRECT and abs(start[1] - end[1]) < 2 * RADIUS and self._is_beside(wire.target, wire.last, start):
                 return [start, (end[0], start[1])]
-        return _without_repeats([start, behind, *middle, ahead, end])
+        return without_repeats([start, behind, *middle, ahead, end])
 
     def _is_beside(self, key: str, at: int, spot: Spot) -> bool:
         box = self.columns[at].boxes[key]
-        alone = len(self.orders.get(("box", key, "gapFalse"), ())) < 2
+        alone = len(self.orders.get(BoxSide(key, "gap", is_source=False), ())) < 2
         return alone and box.low + PARALLEL < spot[1] < box.high - PARALLEL
 
     def _end(self, number: int, key: str, at: int, side: Side, *, is_source: bool) -> tuple[Spot, Spot]:
         """Return where a wire meets a box, and the corner next to it."""
         box = self.columns[at].boxes[key]
-        place: Place = "box", key, f"{side}{is_source}"
+        place = BoxSide(key, side, is_source)
         shift = self._shift(number, place)
         if side == "gap":
             gap = at if is_source else at - 1
@@ -286,7 +329,7 @@ class _Board:
         shift = self._within(shift, number, place, 2 * inset)
         x = box.right - inset + shift if is_source else box.left + inset + shift
         low, high = self._strip(at, key, side)
-        users = self.orders.get(("strip", at, f"{(low, high)}"), [number])
+        users = self.orders.get(Strip(at, low, high), [number])
         rank = users.index(number) if number in users else 0
         y = high - (high - low) * (rank + 1) / (len(users) + 1)
         return (x, box.high if side == "above" else box.low), (x, y)
@@ -339,10 +382,10 @@ class _Board:
 
     def _lane(self, number: int, gap: int) -> float:
         middle = (self.columns[gap].area.right + self.columns[gap + 1].area.left) / 2
-        return middle + self._shift(number, ("gap", gap, ""))
+        return middle + self._shift(number, Gap(gap))
 
     def _outside(self, number: int, side: Literal["above", "below"]) -> float:
-        shift = abs(self._shift(number, ("outside", side, ""), centred=False)) + MARGIN
+        shift = abs(self._shift(number, Outside(side), centred=False)) + MARGIN
         if side == "above":
             return max(column.area.high for column in self.columns) + shift
         return min(column.area.low for column in self.columns) - shift
@@ -377,30 +420,6 @@ def _orders(users: Sequence[int]) -> Iterator[list[int]]:
         yield swapped
 
 
-def _around(line: Sequence[Spot]) -> Area:
-    """Return the area of a line, a little larger, so that it is not flat."""
-    across, up = [x for x, _ in line], [y for _, y in line]
-    return Area(min(across), min(up), max(across), max(up)).grown(0.1)
-
-
-def _without_repeats(path: Sequence[Spot]) -> list[Spot]:
-    """Return a path without corners at which it does not turn."""
-    kept: list[Spot] = []
-    for spot in path:
-        if kept and hypot(spot[0] - kept[-1][0], spot[1] - kept[-1][1]) < 0.01:
-            continue
-        if len(kept) > 1 and _turn(kept[-2], kept[-1], spot) == 0:
-            kept.pop()
-        kept.append(spot)
-    return kept
-
-
-def _turn(before: Spot, spot: Spot, after: Spot) -> int:
-    """Return 1 if a path turns to its left at a point, -1 to its right, else 0."""
-    across = (spot[0] - before[0]) * (after[1] - spot[1]) - (spot[1] - before[1]) * (after[0] - spot[0])
-    return (across > 0.01) - (across < -0.01)
-
-
 def crossings(one: Sequence[Spot], other: Sequence[Spot]) -> int:
     """Return how many pieces of two paths cross or touch."""
     return sum(_meet(*piece, *line) for line in pairwise(other) for piece in pairwise(one))
@@ -411,12 +430,15 @@ def _meet(a: Spot, b: Spot, c: Spot, d: Spot) -> bool:
         return False
     if max(a[1], b[1]) < min(c[1], d[1]) or max(c[1], d[1]) < min(a[1], b[1]):
         return False
-    return _turn(a, b, c) * _turn(a, b, d) <= 0 and _turn(c, d, a) * _turn(c, d, b) <= 0
+    return turn(a, b, c) * turn(a, b, d) <= 0 and turn(c, d, a) * turn(c, d, b) <= 0
 
 
-def parallel(path: Sequence[Spot], lines: int) -> list[list[Spot]]:
-    """Return the corners of the lines of a wire. Downwards, the first is at the left."""
-    return [_beside(path, PARALLEL * ((lines - 1) / 2 - at)) for at in range(lines)]
+def parallel(path: Sequence[Spot], lines: int) -> list[tuple[list[Spot], float]]:
+    """Return the corners of the lines of a wire, and how far each line is to its right. Downwards, the first is at the
+    left.
+    """
+    shifts = [PARALLEL * ((lines - 1) / 2 - at) for at in range(lines)]
+    return [(_beside(path, shift), shift) for shift in shifts]
 
 
 def _beside(path: Sequence[Spot], by: float) -> list[Spot]:
@@ -441,23 +463,19 @@ def curve(path: Sequence[Spot], shift: float = 0.0) -> list[Spot]:
     points = [path[0]]
 
     def straight_to(spot: Spot) -> None:
-        points.extend([_between(points[-1], spot, 1 / 3), _between(points[-1], spot, 2 / 3), spot])
+        points.extend([between(points[-1], spot, 1 / 3), between(points[-1], spot, 2 / 3), spot])
 
     for before, corner, after in zip(path, path[1:], path[2:], strict=False):
-        wished = RADIUS + shift * _turn(before, corner, after)
+        wished = RADIUS + shift * turn(before, corner, after)
         room = [hypot(corner[0] - end[0], corner[1] - end[1]) for end in (before, after)]
         parts = [room[0] if before == path[0] else room[0] / 2, room[1] if after == path[-1] else room[1] / 2]
         radius = min(wished, *parts)
-        begin, end = _between(corner, before, radius / room[0]), _between(corner, after, radius / room[1])
+        begin, end = between(corner, before, radius / room[0]), between(corner, after, radius / room[1])
         straight_to(begin)
-        points.extend([_between(begin, corner, ROUND), _between(end, corner, ROUND), end])
+        points.extend([between(begin, corner, ROUND), between(end, corner, ROUND), end])
     straight_to(path[-1])
     return points
 
 
 ROUND = 0.552
 """Where the control points of a quarter of a circle are, between its ends and its corner."""
-
-
-def _between(one: Spot, other: Spot, part: float) -> Spot:
-    return one[0] + (other[0] - one[0]) * part, one[1] + (other[1] - one[1]) * part

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from gviz.render.graphviz.box_label import CHARACTER, ROW
+from gviz.render.graphviz.spline import Spline, place, without_repeats
 from gviz.render.layout import Box as LayoutBox
 from gviz.render.layout import Edge as LayoutEdge
 from gviz.render.layout import Layout, PlacedBox, Point, layout
@@ -15,8 +15,6 @@ from gviz.render.scene import Scene
 INCH = 72
 MOST_CORNERS = 250
 """The most corners of a line. A longer one is straight: Graphviz reads strings of at most 16384 characters."""
-
-Spot = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +48,16 @@ def placing(scene: Scene) -> Placing:
     }
     arrangement = layout(sizes, list(names))
     boxes = {box.key: _box(arrangement.places[box.key]) for box in scene.boxes}
-    return Placing(boxes, {names[edge]: {"pos": pos} for edge, pos in _lines(arrangement)}, simple=True)
+    return Placing(boxes, {names[edge]: {"pos": str(line)} for edge, line in _lines(arrangement)}, simple=True)
 
 
-def _box(place: PlacedBox) -> dict[str, str]:
-    x, y = (place.x + place.width / 2) * CHARACTER, (place.y + place.height / 2) * ROW
-    width, height = place.width * CHARACTER / INCH, place.height * ROW / INCH
-    return {"pos": f"{x:g},{-y:g}", "width": f"{width:.4f}", "height": f"{height:.4f}"}
+def _box(placed: PlacedBox) -> dict[str, str]:
+    x, y = (placed.x + placed.width / 2) * CHARACTER, (placed.y + placed.height / 2) * ROW
+    width, height = placed.width * CHARACTER / INCH, placed.height * ROW / INCH
+    return {"pos": place((x, -y)), "width": f"{width:.4f}", "height": f"{height:.4f}"}
 
 
-def _lines(arrangement: Layout) -> Iterator[tuple[LayoutEdge, str]]:
+def _lines(arrangement: Layout) -> Iterator[tuple[LayoutEdge, Spline]]:
     """Yield the lines with a route, each as a chain of straight pieces."""
     routes: dict[int, list[Point]] = {}
     for wire in arrangement.wires:
@@ -69,32 +67,12 @@ def _lines(arrangement: Layout) -> Iterator[tuple[LayoutEdge, str]]:
         yield arrangement.edges[number], _spline(points)
 
 
-def _spline(route: list[Point]) -> str:
-    """Return a route as a Graphviz spline: the arrow's end, then each corner three times for straight pieces."""
-    centres = [((x + 0.5) * CHARACTER, (y + 0.5) * ROW) for x, y in route]
-    start, end = (centres[0][0], centres[0][1] - ROW / 2), (centres[-1][0], centres[-1][1] + ROW / 2)
-    corners = _corners([start, *centres])
+def _spline(route: list[Point]) -> Spline:
+    """Return a route as straight pieces: each corner is three knots."""
+    centres = [((x + 0.5) * CHARACTER, -(y + 0.5) * ROW) for x, y in route]
+    start, end = (centres[0][0], centres[0][1] + ROW / 2), (centres[-1][0], centres[-1][1] - ROW / 2)
+    corners = without_repeats([start, *centres])[1:-1]
     if len(corners) > MOST_CORNERS:
         corners = []
     inner = [corner for corner in corners for _ in range(3)]
-    return " ".join([f"e,{_point(end)}", *_points([start, start, *inner, centres[-1], centres[-1]])])
-
-
-def _corners(route: list[Spot]) -> list[Spot]:
-    """Return the points where a route turns, without its ends and without points on a straight piece."""
-    corners = []
-    before = route[0]
-    for point, after in pairwise(route[1:]):
-        straight = before[0] == point[0] == after[0] or before[1] == point[1] == after[1]
-        if point != after and not straight:
-            corners.append(point)
-            before = point
-    return corners
-
-
-def _points(corners: Iterable[Spot]) -> Iterator[str]:
-    return map(_point, corners)
-
-
-def _point(corner: Spot) -> str:
-    return f"{corner[0]:g},{-corner[1]:g}"
+    return Spline([start, start, *inner, centres[-1], centres[-1]], end=end)

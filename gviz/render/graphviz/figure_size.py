@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from gviz.errors import GvizError
-from gviz.render.figure import LEAST_TEXT, TEXT, Figure, figures_for
+from gviz.render.figure import FIGURES, LEAST_TEXT, TEXT, Figure, figures_for
 from gviz.render.graphviz.coordinates import INCH
 from gviz.render.graphviz.digraph import Digraph
+from gviz.render.graphviz.module_frames import framed_graph
 from gviz.render.graphviz.process import Picture, draw
 from gviz.render.option_words import option
 from gviz.render.picture_request import ExportOptions
+from gviz.render.scene import Scene
 
 FIGURE_DPI, FIGURE_PAD = 300, 2
 """Pixels of an inch in a figure; points around its graph."""
@@ -26,20 +29,46 @@ def in_figure(
 
     Raises `GvizError` if it is too small to be read, and names what makes it larger.
     """
-    graph.attr(pad=f"{FIGURE_PAD / INCH:.3f}", margin="0")
-    size = figure_size(graph, options)
-    text = figure.scale(*size) * TEXT
-    if turns and text < figure.least - 0.05 and options.direction == "auto":
-        turned = graph.copy()
-        turned.graph_attr["rankdir"] = "TB" if graph.graph_attr["rankdir"] == "LR" else "LR"
-        other = figure_size(turned, options)
-        if figure.scale(*other) * TEXT > text:
-            graph, size, text = turned, other, figure.scale(*other) * TEXT
+    graph, size, _ = _fit(graph, figure, options, turns=turns)
     check_text(figure, size, options)
-    graph.attr(viewport=figure.viewport(*size))
+    graph.attr(pad=f"{FIGURE_PAD / INCH:.3f}", margin="0", viewport=figure.viewport(*size))
     if picture == "png":
         graph.attr(dpi=str(FIGURE_DPI))
     return graph
+
+
+class Fit(NamedTuple):
+    """A graph, its size as a figure before it is scaled, in points, and the height of its text after that."""
+
+    graph: Digraph
+    size: tuple[float, float]
+    text: float
+
+
+def fit(scene: Scene, options: ExportOptions) -> Fit:
+    """Return a scene as `in_figure` draws it, without its key, whose few small words decide nothing.
+
+    Columns with tangled lines between them cannot be read: the height of their text is 0.
+    """
+    graph = framed_graph(replace(scene, key=()), options)
+    if graph.tangled:
+        return Fit(graph, (0.0, 0.0), 0.0)
+    return _fit(graph, FIGURES[options.figure or "one-column"], options, turns=scene.columns < 2)
+
+
+def _fit(graph: Digraph, figure: Figure, options: ExportOptions, *, turns: bool) -> Fit:
+    """Return the graph or, if its text is small, the same one in the direction in which its text is larger."""
+
+    def fits(graph: Digraph) -> Fit:
+        size = figure_size(graph, options)
+        return Fit(graph, size, figure.scale(*size) * TEXT)
+
+    found = fits(graph)
+    if not turns or found.text >= figure.least - 0.05 or options.direction != "auto":
+        return found
+    turned = graph.copy()
+    turned.graph_attr["rankdir"] = "TB" if graph.graph_attr["rankdir"] == "LR" else "LR"
+    return max(found, fits(turned), key=lambda each: each.text)
 
 
 def check_text(figure: Figure, size: tuple[float, float], options: ExportOptions) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Literal
@@ -33,7 +33,31 @@ def draw(dot: str, picture: Format, *, program: Program = "dot", timeout: float 
 
 
 def draw_all(dots: Iterable[str], picture: Format, *, program: Program = "dot", timeout: float = 20.0) -> list[bytes]:
-    """Return the pictures of many DOT texts, drawn by one process. Raises as `draw` does."""
+    """Return the pictures of many DOT texts, drawn by one process. Raises as `draw` does.
+
+    The last small layouts (``json``) are kept: gviz lays many graphs out again while it looks for the best figure.
+    """
+    texts = [*dots]
+    if picture != "json":
+        return _drawn(texts, picture, program, timeout)
+    found = {text: layout for text in texts if (layout := _layouts.get((program, text)))}
+    if missing := [text for text in dict.fromkeys(texts) if text not in found]:
+        found |= zip(missing, _drawn(missing, picture, program, timeout), strict=True)
+    for text in missing:
+        if len(found[text]) <= LARGEST_LAYOUT:
+            _layouts[program, text] = found[text]
+    for old in [*_layouts][:-MOST_LAYOUTS]:
+        _layouts.pop(old, None)
+    return [found[text] for text in texts]
+
+
+MOST_LAYOUTS, LARGEST_LAYOUT = 64, 1 << 18
+"""How many layouts are kept, and the bytes of the largest that is."""
+_layouts: dict[tuple[Program, str], bytes] = {}
+"""The last layouts, by the program that made them and the DOT text."""
+
+
+def _drawn(dots: Sequence[str], picture: Format, program: Program, timeout: float) -> list[bytes]:
     command = [sys.executable, "-P", str(WORKER), program, picture]  # -P: no file in this folder hides a library
     texts = "\0".join(dots).encode("utf-8")
     try:

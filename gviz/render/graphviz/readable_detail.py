@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from gviz.render.boxes.graph_options import Density, Options
-from gviz.render.detail_level import Text
-from gviz.render.figure import FIGURES, LEAST_TEXT, TEXT
-from gviz.render.graphviz.chain_columns import is_chain
-from gviz.render.graphviz.column_choice import (
-    SMALLER,
-    in_columns,
-    in_readable_columns,
-    in_wide_columns,
-    on_slide,
-    turned_graph,
-)
-from gviz.render.graphviz.figure_size import TooSmallError, figure_size, in_figure
-from gviz.render.graphviz.module_frames import framed_graph
+from gviz.render.boxes.graph_options import Density
+from gviz.render.figure import LEAST_TEXT
+from gviz.render.graphviz.column_choice import in_columns, in_full_width, in_larger_columns, in_readable_columns
+from gviz.render.graphviz.column_division import is_chain
+from gviz.render.graphviz.figure_size import fit
 from gviz.render.graphviz.process import TooSlowError
 from gviz.render.option_words import option
-from gviz.render.picture_request import ExportOptions, drawing, ignore_note, requested_scene, scene_of
+from gviz.render.picture_request import ExportOptions, ignore_note, requested_scene
 from gviz.render.scene import Scene
 from gviz.trace.timeline import Timeline
 
@@ -41,62 +31,15 @@ def picture_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
         detailed = _chosen_scene(timeline, n, more)
         if _is_as_large(detailed, found, options):
             found, notes = detailed, [note.replace(NAMES_ONLY, NAMES_AND_GRADIENTS) for note in notes]
-    if options.figure is not None and FIGURES[options.figure].fills:
-        found, notes = _across(timeline, n, options, found, notes)
+    if options.figure is not None and len(found.boxes) <= MOST_FOLDED:
+        wide = in_full_width(timeline, n, options, found)
+        if wide is not None:
+            found = wide.scene
+            folding = f"folded into {found.columns} columns, without frames: it fills the width"
+            notes = [*_without_less(wide.remark, wide.density), folding]
     for note in notes:
         options.note(note)
     return found
-
-
-NARROW = 0.7
-"""A graph that covers less of the width of a slide is folded into columns, if they show more or have larger text."""
-WIDE_COLUMNS = 2, 3
-"""The numbers of columns that are tried."""
-COLUMN_TEXTS: tuple[Text, ...] = Text("short"), Text("brief"), Text("brief", stacks=True)
-"""The text in the boxes of columns."""
-
-
-def _across(
-    timeline: Timeline, n: int, options: ExportOptions, found: Scene, notes: list[str]
-) -> tuple[Scene, list[str]]:
-    """Return a scene that uses the width of a slide, with its notes.
-
-    One that is narrow, or whose text is small, is folded into columns. Its boxes, and those that fit into two columns,
-    are tried with more text. Columns are chosen if their text is large enough, or larger, and they show no less. A
-    chain is folded by `on_slide`.
-    """
-    figure = FIGURES[options.figure or "one-column"]
-    if found.columns > 1 or is_chain(found) or options.direction != "auto" or len(found.boxes) > MOST_FOLDED:
-        return found, notes
-    try:
-        size, text = _drawn_size(found, options)
-        if size[0] * text / TEXT >= NARROW * figure.width and text >= SMALLER * figure.least:
-            return found, notes
-        best = _worth(found, text, options)
-        for words, density in _texts_in_columns(timeline, n, options):
-            scene = scene_of(timeline, n, words, options)
-            for folded in filter(None, (in_wide_columns(scene, columns, options) for columns in WIDE_COLUMNS)):
-                worth = _worth(folded, _drawn_size(folded, options)[1], options)
-                if worth > best:
-                    best, found = worth, folded
-                    folding = f"folded into {folded.columns} columns, without frames: it fills the width"
-                    notes = [*_without_less(words.remark, density), folding]
-    except TooSlowError:
-        return found, notes
-    return found, notes
-
-
-def _texts_in_columns(timeline: Timeline, n: int, options: ExportOptions) -> Iterator[tuple[Options, Density]]:
-    """Yield the graphs and texts that may be folded into columns on a slide."""
-    quiet = replace(options, note=ignore_note)
-    graphs = [drawing(timeline, n, replace(quiet, columns=columns), as_picture=True, fits=True) for columns in (1, 2)]
-    if graphs[0].graph_filter == graphs[1].graph_filter:
-        graphs = graphs[:1]
-    own = options.drawing.density
-    keeps = options.keeps_labels or options.drawing.overlay is not None or own != "short"
-    for words in graphs:
-        for text in (Text(own),) if keeps else COLUMN_TEXTS:
-            yield replace(words, density=text.density, stacks=text.stacks, lists_elements=False), text.density
 
 
 def _without_less(remark: str, density: Density) -> list[str]:
@@ -108,31 +51,6 @@ def _without_less(remark: str, density: Density) -> list[str]:
     return ["; ".join(filter(None, (remark, less)))] if remark or less else []
 
 
-def _worth(scene: Scene, text: float, options: ExportOptions) -> tuple[float, int]:
-    """Return what a scene with text of this height is worth on a slide: text that can be read, then what it says."""
-    least = SMALLER * FIGURES[options.figure or "one-column"].least
-    said = sum(len(box.title) + sum(row.characters for row in box.rows) for box in scene.boxes)
-    return round(min(text, least), 1), said
-
-
-def _drawn_size(scene: Scene, options: ExportOptions) -> tuple[tuple[float, float], float]:
-    """Return the size of a figure before it is scaled, and the height of its text, as `in_figure` draws it.
-
-    Columns with tangled lines between them cannot be read: the height of their text is 0.
-    """
-    figure = FIGURES[options.figure or "one-column"]
-    graph = replace(scene, key=())
-    framed = framed_graph(graph, options)
-    size = figure_size(framed, options)
-    text = 0.0 if framed.tangled else figure.scale(*size) * TEXT
-    if scene.columns < 2 and text < figure.least - 0.05 and options.direction == "auto":
-        for way in ("TB", "LR"):
-            other = figure_size(turned_graph(graph, options, way), options)
-            if figure.scale(*other) * TEXT > text:
-                size, text = other, figure.scale(*other) * TEXT
-    return size, text
-
-
 NAMES_ONLY, NAMES_AND_GRADIENTS = "boxes show names only", "boxes show names and gradients"
 
 
@@ -141,16 +59,10 @@ def _is_as_large(detailed: Scene, plain: Scene, options: ExportOptions) -> bool:
     same = [box.key for box in detailed.boxes] == [box.key for box in plain.boxes]
     if not same or detailed.columns != plain.columns or not any(box.rows for box in detailed.boxes):
         return False
-    larger, smaller = (_text_height(replace(scene, key=()), options) for scene in (plain, detailed))
-    return smaller >= larger - 0.05
-
-
-def _text_height(scene: Scene, options: ExportOptions) -> float:
-    """Return the height of the text of a figure, in the direction in which `in_figure` draws it."""
     try:
-        return _drawn_size(scene, options)[1]
+        return fit(detailed, options).text >= fit(plain, options).text - 0.05
     except TooSlowError:
-        return 0.0
+        return False
 
 
 def _chosen_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
@@ -159,19 +71,19 @@ def _chosen_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
     if options.figure is None or len(scene.boxes) > MOST_FOLDED:
         return scene
     if _can_be_read(scene, options):
-        return on_slide(scene, options)
+        return in_larger_columns(scene, options)
     may_shorten = not options.keeps_labels and options.drawing.overlay is None and options.drawing.density == "short"
     for density, what in _LESS_TEXT.items() if may_shorten else ():
         less = replace(options, drawing=replace(options.drawing, density=density, compact=True), note=ignore_note)
         folded = requested_scene(timeline, n, less, as_picture=True, fits=True)
         if _can_be_read(folded, options):
             options.note(f"{what}: {_TOO_SMALL}")
-            return on_slide(folded, options)
+            return in_larger_columns(folded, options)
         if density == "brief" and (columns := in_readable_columns(folded, less)) is not None:
             options.note(f"{what}; folded into {columns.columns} columns, without frames: {_TOO_SMALL}")
             return columns
     collapsed = None if is_chain(scene) else _with_less_detail(timeline, n, options, may_shorten=may_shorten)
-    return in_columns(scene, options) if collapsed is None else on_slide(collapsed, options)
+    return in_columns(scene, options) if collapsed is None else in_larger_columns(collapsed, options)
 
 
 def _with_less_detail(timeline: Timeline, n: int, options: ExportOptions, *, may_shorten: bool) -> Scene | None:
@@ -201,17 +113,7 @@ _LESS_TEXT: dict[Density, str] = {"brief": "each box shows one line", "min": "bo
 
 
 def _can_be_read(scene: Scene, options: ExportOptions) -> bool:
-    graph = replace(scene, key=())
     try:
-        in_figure(
-            framed_graph(graph, options),
-            FIGURES[options.figure or "one-column"],
-            "svg",
-            replace(options, note=ignore_note),
-            turns=scene.columns < 2,
-        )
-    except TooSmallError:
-        return False
+        return fit(scene, options).text >= LEAST_TEXT
     except TooSlowError:  # drawing it will say so
         return True
-    return True

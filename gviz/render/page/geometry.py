@@ -17,6 +17,7 @@ from gviz.render.graphviz.direction_and_spacing import BLANK, LANE, ends, flow, 
 from gviz.render.graphviz.process import TooSlowError, draw, draw_all
 from gviz.render.graphviz.scene_drawing import LAYOUT_BOXES, laid_out_or_simple
 from gviz.render.graphviz.spine import spine
+from gviz.render.graphviz.spline import Spline
 from gviz.render.picture_request import ExportOptions
 from gviz.render.scene import Scene
 from gviz.render.theme import Direction
@@ -181,18 +182,12 @@ def _path(pos: str, top: float) -> str:
 
     All knots except the first are relative, which is shorter.
     """
-    knots: list[Knot] = []
-    tips: dict[str, Knot] = {}
-    for word in pos.split():
-        end, _, rest = word.partition(",")
-        if end in ("s", "e"):
-            tips[end] = _knot(rest, top)
-        else:
-            knots.append(_knot(word, top))
-    start = tips.get("s", knots[0])
-    lead = [f"l{_from(start, knots[0])}"] if "s" in tips else []
+    spline = Spline.of(pos)
+    knots = [_knot(spot, top) for spot in spline.knots]
+    start = knots[0] if spline.start is None else _knot(spline.start, top)
+    lead = [f"l{_from(start, knots[0])}"] if spline.start else []
     curve = [_from(knots[at - (at - 1) % 3 - 1], knots[at]) for at in range(1, len(knots))]
-    tail = [f"l{_from(knots[-1], tips['e'])}"] if "e" in tips else []
+    tail = [f"l{_from(knots[-1], _knot(spline.end, top))}"] if spline.end else []
     return "".join([f"M{start[0]} {start[1]}", *lead, "c", " ".join(curve), *tail])
 
 
@@ -200,9 +195,8 @@ def _from(one: Knot, other: Knot) -> str:
     return f"{other[0] - one[0]} {other[1] - one[1]}"
 
 
-def _knot(text: str, top: float) -> Knot:
-    x, y = _point(text, top)
-    return round(x), round(y)
+def _knot(spot: tuple[float, float], top: float) -> Knot:
+    return round(spot[0]), round(top - spot[1])
 
 
 def _point(text: str, top: float) -> tuple[float, float]:

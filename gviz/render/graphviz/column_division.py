@@ -1,4 +1,4 @@
-"""Columns: a graph that is a sequence of boxes, or of parts, is folded into several columns, as on a slide.
+"""The column of each box, where a graph that is a sequence of boxes or of parts is folded, as on a slide.
 
 In a chain, each box may end a column. Another graph is divided only where one tensor leads from one part to the next,
 as between the blocks of a transformer (`parts`):
@@ -10,29 +10,52 @@ as between the blocks of a transformer (`parts`):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from gviz.render.boxes.edge_content import Edge
+from gviz.render.graphviz.box_levels import box_levels, data_lines
 from gviz.render.scene import Scene
 
 
-def columns(scene: Scene) -> dict[str, int]:
-    """Return the column of each box of a graph that is folded into columns; empty for any other scene.
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The column of each box. `tops` are the topmost boxes with inputs of the columns of a chain, from left to right.
 
-    Each column of a chain has the same number of levels. A box without inputs is in the column of its first user.
+    Both are empty for a scene that is not folded; `tops` also for what is no chain.
+    """
+
+    column: Mapping[str, int]
+    tops: Sequence[str] = ()
+
+    @property
+    def count(self) -> int:
+        return len({*self.column.values()})
+
+
+def division(scene: Scene) -> Division:
+    """Return the columns of a scene, numbered from 0 on.
+
+    The columns of a chain have equal numbers of levels with inputs, so that none is empty; there may be fewer columns
+    than requested. A box without inputs is in the column of its first user.
     """
     if scene.columns < 2:
-        return {}
-    if not is_chain(scene):
-        divided = parts(scene)
-        return {key: at for at, part in enumerate(_balanced(scene, divided, scene.columns)) for key in part}
-    level = box_levels(scene)
-    height = -(-(max(level.values(), default=0) + 1) // scene.columns)
+        return Division({})
+    level, lines = box_levels(scene), data_lines(scene)
+    if not _is_chain(level, lines):
+        balanced = _balanced(parts(scene), scene.columns, level, lines)
+        return Division({key: at for at, part in enumerate(balanced) for key in part})
+    height = max(-(-max(level.values(), default=0) // scene.columns), 1)
     users: dict[str, str] = {}
-    for edge in sorted(_data_lines(scene), key=lambda edge: level[edge.target]):
+    for edge in sorted(lines, key=lambda edge: level[edge.target]):
         users.setdefault(edge.source, edge.target)
-    inner = {edge.target for edge in _data_lines(scene)}
-    return {key: level[key if key in inner else users.get(key, key)] // height for key in level}
+    inner = {edge.target for edge in lines}
+    above = {key: level[key if key in inner else users.get(key, key)] - 1 for key in level}
+    column = {key: max(levels, 0) // height for key, levels in above.items()}
+    tops: dict[int, str] = {}
+    for key in sorted(inner, key=lambda key: level[key]):
+        tops.setdefault(column[key], key)
+    return Division(column, [tops[number] for number in sorted(tops)])
 
 
 def parts(scene: Scene) -> list[list[str]]:
@@ -40,7 +63,7 @@ def parts(scene: Scene) -> list[list[str]]:
 
     Boxes without inputs, and what is made only of constants, may lead to any part. They are in that of the first user.
     """
-    lines = _data_lines(scene)
+    lines = data_lines(scene)
     bits = {box.key: 1 << at for at, box in enumerate(scene.boxes)}
     level = box_levels(scene)
     ordered = sorted(bits, key=lambda key: level[key])
@@ -84,10 +107,10 @@ def _leads_alone(
     return all(bits[user] & before[end] for key in inside for user in users[key])
 
 
-def _balanced(scene: Scene, divided: Sequence[Sequence[str]], most: int) -> list[list[str]]:
+def _balanced(
+    divided: Sequence[Sequence[str]], most: int, level: Mapping[str, int], lines: Sequence[Edge]
+) -> list[list[str]]:
     """Return the parts joined to at most this number of columns that are as short as possible."""
-    lines = _data_lines(scene)
-    level = box_levels(scene)
     ordered = sorted(lines, key=lambda edge: level[edge.target])
 
     def length(column: Sequence[str]) -> int:
@@ -110,38 +133,12 @@ def _balanced(scene: Scene, divided: Sequence[Sequence[str]], most: int) -> list
     return next((form for form in forms if len(form) <= most), [[*level]])
 
 
-def column_tops(scene: Scene) -> list[str]:
-    """Return the topmost box with inputs of each column of a folded chain, from left to right."""
-    level, tops = box_levels(scene), dict[int, str]()
-    column = columns(scene)
-    inner = {edge.target for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0}
-    for key in sorted(column.keys() & inner, key=lambda key: level[key]):
-        tops.setdefault(column[key], key)
-    return [tops[number] for number in sorted(tops)]
-
-
 def is_chain(scene: Scene) -> bool:
     """Return whether each box leads to one box on the next level. Boxes without inputs may lead anywhere."""
-    level, lines = box_levels(scene), _data_lines(scene)
+    return _is_chain(box_levels(scene), data_lines(scene))
+
+
+def _is_chain(level: Mapping[str, int], lines: Sequence[Edge]) -> bool:
     inner = {edge.target for edge in lines}
     steps = {(edge.source, edge.target) for edge in lines if edge.source in inner}
     return len(steps) == len({level[source] for source, _ in steps})  # a line over a level is a second one from a level
-
-
-def _data_lines(scene: Scene) -> list[Edge]:
-    return [edge for edge in scene.edges if edge.kind != "gradient" and edge.slot >= 0]
-
-
-def box_levels(scene: Scene) -> dict[str, int]:
-    """Return the level of each box: the most lines that lead to it."""
-    level = dict.fromkeys((box.key for box in scene.boxes), 0)
-    lines = _data_lines(scene)
-    for _ in level:
-        longer = {edge.target: level[edge.source] + 1 for edge in lines if level[edge.target] <= level[edge.source]}
-        if not longer or max(longer.values()) > len(level):
-            break
-        level |= longer
-    inner = {edge.target for edge in lines}
-    for key in level.keys() - inner:
-        level[key] = max(min((level[edge.target] for edge in lines if edge.source == key), default=1) - 1, 0)
-    return level
