@@ -36,29 +36,35 @@ def empty_step(survey: Survey) -> Iterator[Finding]:
 def _empty_finding(survey: Survey, seq: int, step: OptimizerStepped, *, frozen: bool) -> Finding:
     timeline = survey.timeline
     frames = timeline.stack(step.stack)
-    text = "this step updates nothing: "
+    text, uncalled = "this step updates nothing: ", ""
     if frozen:
         text += why_nothing(timeline.at(seq), step)
         then = "no optimizer for the rest" if survey.passes else "backward() before the step"
         fix = f"requires_grad_(True) on what is to learn, and {then}"
     else:
         text += "no backward pass has run"
-        fix = _not_called(timeline, frames) or "call backward() on the loss before it"
+        uncalled = _uncalled_backward(timeline, frames)
+        fix = (
+            f"{uncalled}, which names it and does not call it" if uncalled else "call backward() on the loss before it"
+        )
     first = step.skipped[0]
     has = f"it has {label(timeline, first)}" + (f" and {len(step.skipped) - 1} more" * (len(step.skipped) > 1))
-    parts = (Finding("beside", has, timeline.nodes.born(first), first, at=innermost(timeline.info(first))),)
+    parts: tuple[Finding, ...] = (
+        Finding("beside", has, timeline.nodes.born(first), first, at=innermost(timeline.info(first))),
+    )
+    if uncalled:
+        parts += (Finding("uncalled", f"not called: {uncalled}", seq),)
     at, suspected = frames[0] if frames else None, bool(survey.passes)
     return Finding("empty-step", text, seq, first, parts, fix, at, suspected=suspected)
 
 
-def _not_called(timeline: Timeline, frames: Sequence[Frame]) -> str:
-    """Return the fix if the file of the step has a line that names ``backward`` without calling it."""
+def _uncalled_backward(timeline: Timeline, frames: Sequence[Frame]) -> str:
+    """Return the call and its place, ``loss.backward() at train.py:9``, if the file only names ``backward`` there."""
     text = (timeline.source(frames[0].path) if frames else None) or ""
     named = _NAMED.search(text)
     if named is None:
         return ""
-    place = file_line(frames[0].path, text.count("\n", 0, named.start()) + 1)
-    return f"{shown(named[1])}() at {place}, which names it and does not call it"
+    return f"{shown(named[1])}() at {file_line(frames[0].path, text.count(chr(10), 0, named.start()) + 1)}"
 
 
 # Two steps with one gradient: backward has brought nothing new in between

@@ -54,6 +54,8 @@ def uncalled_methods(survey: Survey) -> Iterator[Finding | None]:
             named, at = text.segment(one.node.value), frame_of_part(text, one.node)
             title = titled("{} is named but not called: its parentheses are missing", shown(named))
             means = "the learning rate stays as it is" if _OF_SCHEDULE.search(named) else _MEANINGS[name]
-            part = Finding("beside", f"the line does nothing: {means}", survey.end)
+            part = Finding(
+                f"without-{name.strip('_').replace('_', '-')}", f"the line does nothing: {means}", survey.end
+            )
             edit = node_replaced(text, one.node.value, f"{named}()")
             yield Finding("not-called", title, survey.end, 0, (part,), f"{shown(named)}()", at, edit=edit)
