@@ -564,6 +564,18 @@ for x in torch.randn(9, 4).split(4):
         "drop_last=True",
         "",
     ),
+    "a sample in an evaluation": (
+        """
+net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8))
+net(torch.randn(9, 4)).sum().backward()
+with torch.no_grad():
+    net(torch.randn(1, 4))
+""",
+        "mismatch",
+        "net gets one sample in train mode; Sequential.1 (BatchNorm1d) needs several",
+        "net.eval() before this line",
+        "",
+    ),
     "a message with its advice last": (
         """
 packed = nn.utils.rnn.pack_padded_sequence(torch.randn(3, 5, 2, requires_grad=True), torch.tensor([2, 5, 3]),

@@ -31,6 +31,8 @@ from gviz.explain.program_text import (
     arguments,
     called_lines,
     called_name,
+    is_at,
+    statement_at,
 )
 from gviz.explain.source_edit import (
     SEQUENCE_LAYERS,
@@ -62,7 +64,8 @@ class _Mismatch(NamedTuple):
     """What a message means.
 
     The `title` has ``{}`` in place of each of the `names`. `fix` describes what to write instead, and `edit` does it if
-    possible. `about` are the tensors that do not fit together, None for each that is unknown.
+    possible. `about` are the tensors that do not fit together, None for each that is unknown. `at` is the line to
+    change if it is not the one that failed.
     """
 
     title: str
@@ -70,6 +73,7 @@ class _Mismatch(NamedTuple):
     fix: str = ""
     edit: Edit | None = None
     about: tuple[NodeInfo | None, ...] = ()
+    at: Frame | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,7 @@ def _finding(failure: Failure, mismatch: _Mismatch) -> Finding:
     ]
     parts = (*operands, Finding("message", failure.quoted, failure.seq))
     node = operands[0].node if operands else failure.node
-    return Finding(KIND, text, failure.seq, node, parts, mismatch.fix, failure.at, edit=mismatch.edit)
+    return Finding(KIND, text, failure.seq, node, parts, mismatch.fix, mismatch.at or failure.at, edit=mismatch.edit)
 
 
 def _described(info: NodeInfo) -> str:
@@ -707,17 +711,37 @@ def _stack(failure: Failure, match: re.Match[str]) -> _Mismatch | None:
 
 
 def _single_sample(failure: Failure, match: re.Match[str]) -> _Mismatch | None:
-    """``Expected more than 1 value per channel when training, got input size torch.Size([1, 8])``."""
+    """``Expected more than 1 value per channel when training, got input size torch.Size([1, 8])``.
+
+    Without tracking, the model is applied, not trained: then the place is the call of the model.
+    """
     size = _sizes(match[1])
     layer = next(iter(_layers(failure)), None)
     tensor = _tensor_of_shape(failure, size)
+    name = layer.name if layer is not None else "the normalization"
+    if layer is not None and tensor is not None and tensor.created.kind == "op" and not tensor.created.requires_grad:
+        forwards = [at for at, frame in enumerate(failure.frames) if frame.function.split(".")[-1] == "forward"]
+        call = next(iter(failure.frames[forwards[-1] + 1 if forwards else 0 :]), None)
+        model = _called(failure.timeline, call)
+        title = f"{model or 'the model'} gets one sample in train mode; {{}} needs several"
+        fix = f"{model or 'model'}.eval() before this line, in which nothing is trained: it is not tracked"
+        return _Mismatch(title, (name,), fix, None, (tensor,), call)
     fix = "call model.eval() to apply the model to one sample; to train it, use two or more (drop_last=True)"
     if next(failure.timeline.select((BackwardStarted,), 1, failure.seq), None) is not None:
         fix = (
             "use drop_last=True in the DataLoader, whose last batch has one sample; if you only evaluate, model.eval()"
         )
     title = f"{{}} needs several samples to train, but gets {shape_text(size)}"
-    return _Mismatch(title, (layer.name if layer is not None else "the normalization",), fix, None, (tensor,))
+    return _Mismatch(title, (name,), fix, None, (tensor,))
+
+
+def _called(timeline: Timeline, at: Frame | None) -> str:
+    """Return what a line calls, as ``model`` or ``self.net``; empty if it is not a plain name."""
+    source = statement_at(timeline, at)
+    calls = source[1].parts(ast.Call) if source is not None and at is not None else iter(())
+    call = next((call for call in calls if at is not None and is_at(call, at)), None)
+    name = ast.unparse(call.func) if call is not None else ""
+    return shown(name) if re.fullmatch(r"[A-Za-z_][\w.]*", name) else ""
 
 
 def _running_mean(failure: Failure, match: re.Match[str]) -> _Mismatch | None:

@@ -242,7 +242,8 @@ def large_features(timeline: Timeline, root: int) -> Finding | None:
                 columns = f"; its columns have {', '.join(number(size, 3) for size in each)}"
             name = label_at(timeline, source.node)
             into = f"goes into {label(timeline, node)}"
-            return Finding("scale", f"{name} of rms {number(stats.rms, 3)} {into}{columns}", info.born, source.node)
+            text = f"{name} of rms {number(stats.rms, 3)} {into}{columns}"
+            return Finding("scale", text, info.born, source.node, at=innermost(source))
     return None
 
 
