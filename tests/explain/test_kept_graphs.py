@@ -127,6 +127,35 @@ def test_a_line_of_a_method_that_keeps_rows_is_named_and_detaches_them(engine, c
     assert after.errors == []
 
 
+SUMMED_BY_A_METER = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Meter:
+    def __init__(self):
+        self.total = 0.0
+    def update(self, value):
+        self.total = self.total + value
+net, meter = nn.Linear(3, 2), Meter()
+for i in range(8):
+    loss = net(torch.randn(4, 3)).pow(2).mean()
+    loss.backward()
+    meter.update(loss)
+print(float(meter.total))
+"""
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+def test_the_call_that_passes_a_loss_to_a_sum_is_named(engine, checks):
+    (one,) = [each for each in checks.of_text(SUMMED_BY_A_METER, engine).found if each.finding.kind == "graphs-kept"]
+    assert SUMMED_BY_A_METER.splitlines()[one.finding.at.line - 1].strip() == "meter.update(loss)"
+    mended = one.finding.edit.applied(SUMMED_BY_A_METER)
+    assert "meter.update(loss.item())" in mended
+    after = checks.of_text(mended, engine)
+    assert "graphs-kept" not in {each.finding.kind for each in after.found}
+    assert after.errors == []
+
+
 INNER = """
 import torch
 from torch import nn

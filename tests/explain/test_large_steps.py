@@ -108,8 +108,6 @@ def line(base=50, steps=20, more="0.0"):
 
 OF_ANOTHER_REASON = {
     "a rate that works": program("opt = torch.optim.SGD(net.parameters(), lr=0.05)"),
-    "large features": program("opt = torch.optim.SGD(net.parameters(), lr=0.1)\nx = 900 * x"),
-    "large features in more steps": line().replace("y = 50", "x = 300 * x\ny = 50"),
     "a sample with nan after steps that worked": line(more="net(x * (float('nan') if step == 16 else 1)).mean()"),
     "a logarithm of 0 after steps that worked": line(more="(0.0 if step < 15 else (0 * net(x)).mean().log())"),
     "a target that grows up to inf": line(steps=500).replace("net(x), y)", "net(x), 1.1**step * y)"),
@@ -133,6 +131,25 @@ OF_ANOTHER_REASON = {
 @pytest.mark.parametrize("name", OF_ANOTHER_REASON)
 def test_other_reasons_of_a_nan_are_no_learning_rate(name, engine, checks):
     assert "large-steps" not in findings(OF_ANOTHER_REASON[name], engine, checks)
+
+
+OF_LARGE_DATA = {
+    "in two steps": program("opt = torch.optim.SGD(net.parameters(), lr=0.1)\nx = 900 * x"),
+    "in more steps": line().replace("y = 50", "x = 300 * x\ny = 50"),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", OF_LARGE_DATA)
+def test_a_rate_that_is_too_large_for_large_data_asks_for_standardized_data(name, engine, checks):
+    text = OF_LARGE_DATA[name]
+    found = findings(text, engine, checks)
+    assert [*found] == ["large-steps"]
+    one = found["large-steps"].finding
+    assert underlined(text, one.at) == "lr=0.1"
+    assert one.text == "training diverges: lr 0.1 of SGD is too large for such large data"
+    assert "goes into" in one.parts[1].text
+    assert one.fix.startswith("standardize the data")
 
 
 # First weights

@@ -74,7 +74,7 @@ def diverging(survey: Survey) -> Iterator[Finding | None]:
         rate = _rate_of_optimizer(timeline)
         finding = replace(_finding(survey, losses[-1][0], values, rate), suspected=not _grow(pairs))
         step = next((event for _, event in timeline.select((OptimizerStarted,))), None)
-        if step is not None and not finding.suspected and finding.parts[0].kind != "scale":
+        if step is not None and not finding.suspected:
             finding = replace(finding, at=rate_line(timeline, step) or finding.at)
         yield finding
     elif not steps and (updates := _updates_by_hand(survey)) and not _are_on_purpose(updates):

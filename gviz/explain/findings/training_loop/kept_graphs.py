@@ -14,7 +14,7 @@ from gviz.explain.findings.training_loop.running_sum import running_sums
 from gviz.explain.program_text import line_text, statement_at, target_of
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import Edit, node_replaced, wrapped
-from gviz.explain.source_frames import innermost
+from gviz.explain.source_frames import innermost, own_frames
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Moment, Timeline
@@ -128,25 +128,47 @@ def _kept_finding(survey: Survey, roots: list[NodeRecord], alive: list[NodeRecor
     )
     if not any(state is not None and state.pass_nr for state in (*states, *used_later)):
         fix = f"with torch.no_grad(): around it, as no backward goes through it; or {fix}"
-    at, edit = kept if kept is not None else (_chained_at(survey, roots) or innermost(info), None)
+    at, edit = kept or _chained_by(survey, roots, are_numbers=are_numbers) or (innermost(info), None)
     if kept is None and roots[-2].node in ancestors(timeline, last.node):  # a state that goes on: h = cell(x, h)
         at, fix = innermost(info), "detach() the result of the iteration before, so that backward ends there"
         edit = wrapped(timeline, at, info.name, ".detach()") if _is_read_once(timeline, at, info.name) else None
     return Finding("graphs-kept", text, last.seq, last.node, parts, fix, at, numbers, edit=edit)
 
 
-def _chained_at(survey: Survey, roots: list[NodeRecord]) -> Frame | None:
-    """Return the line that adds each loss to a running result: ``self.value = 0.9 * self.value + 0.1 * new``.
+def _chained_by(
+    survey: Survey, roots: list[NodeRecord], *, are_numbers: bool
+) -> tuple[Frame | None, Edit | None] | None:
+    """Return the line that adds each loss to a running result, which needs all losses before it, and an edit.
 
-    That result needs all losses before it.
+    It is ``self.value = 0.9 * self.value + 0.1 * new``; or ``meter.update(loss)``, if the function that made the loss
+    passes it to one that adds.
     """
-    lines: set[int] = set()
+    timeline, lines = survey.timeline, set[int]()
     for root in roots[-_FEWEST_CHAINED:]:
-        users = (survey.nodes[node] for node in survey.timeline.nodes.users(root.node) if node in survey.nodes)
+        users = (survey.nodes[node] for node in timeline.nodes.users(root.node) if node in survey.nodes)
         tracked = {user.created.stack for user in users if user.created.requires_grad and not user.created.during[0]}
         lines = tracked if not lines else lines & tracked
-    users = (survey.nodes[node] for node in survey.timeline.nodes.users(roots[-1].node) if node in survey.nodes)
-    return next((survey.at(user) for user in users if user.created.stack in lines), None)
+    users = (survey.nodes[node] for node in timeline.nodes.users(roots[-1].node) if node in survey.nodes)
+    adding = next((user for user in users if user.created.stack in lines), None)
+    if adding is None:
+        return None
+    made, frames = survey.at(roots[-1]), own_frames(timeline.stack(adding.created.stack))
+    inner, outer = next(iter(frames), None), frames[1:]
+    call = next((one for one in outer if made and (one.path, one.function) == (made.path, made.function)), None)
+    source = statement_at(timeline, call)
+    if inner is None or call is None or source is None or (inner.path, inner.function) == (call.path, call.function):
+        return inner, None
+    text, one = source
+    names = {name for name in (timeline.info(roots[-1].node).name,) if name}
+    passed = [
+        part
+        for made_by in one.parts(ast.Call)
+        for part in made_by.args
+        if isinstance(part, ast.Name) and part.id in names
+    ]
+    if len(passed) != 1:
+        return inner, None
+    return call, node_replaced(text, passed[0], f"{passed[0].id}.{'item' if are_numbers else 'detach'}()")
 
 
 _FEWEST_CHAINED = 3

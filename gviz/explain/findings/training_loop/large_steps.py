@@ -6,9 +6,11 @@ change is the one that makes the optimizer.
 
 Example. ``SGD(net.parameters(), lr=1.5, momentum=0.9)``: the rms of a weight goes from 0.18 to 1e31 in 6 steps.
 
+Large features make steps too large at any usual rate. Then the finding names them, and the remedy is to standardize.
+
 Limits. A training that worked for a while has another reason: a sample that is an outlier, or a rate that rises. So has
-one whose first gradient is already huge, as of large features or of a sum over all elements. First weights that are too
-large are a kind of their own.
+one whose first gradient is already huge, as of a sum over all elements. First weights that are too large are a kind of
+their own.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from gviz.explain.display_names import label
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient_values.nan_origin import first_bad_number
 from gviz.explain.findings.gradient_values.nan_remedies import LEAPT
+from gviz.explain.findings.training_loop.diverging_training import STANDARDIZE
 from gviz.explain.findings.training_loop.learning_rate import OptimizerRates, rates_by_optimizer
 from gviz.explain.optimizer_construction import rate_line
 from gviz.explain.parameter_updates import Growth, growth
@@ -83,8 +86,8 @@ def large_steps(survey: Survey) -> Iterator[Finding | None]:
         origin, fallen = None, fallen or _fallen_back(survey)
     elif origin.kind not in ("nan-born", "nan-born-backward"):
         return
-    elif any(part.kind in ("scale", "older") for part in origin.parts):
-        return  # of large features, or of a time that is not recorded
+    elif any(part.kind == "older" for part in origin.parts):
+        return  # of a time that is not recorded
     elif _has_worked(survey, origin.event):
         return
     if origin is None and fallen is None:
@@ -95,8 +98,9 @@ def large_steps(survey: Survey) -> Iterator[Finding | None]:
     if largest is None or largest.count > _MOST_STEPS:
         return
     is_enough = origin is not None or largest.growth.factor > _GROWN_ALONE
-    if is_enough and _is_of_rate(survey, largest):
-        yield _finding(survey, largest, origin, fallen)
+    data = next((part for part in origin.parts if part.kind == "scale"), None) if origin is not None else None
+    if is_enough and _is_of_rate(survey, largest, data):
+        yield _finding(survey, largest, origin, data, fallen)
 
 
 def _has_worked(survey: Survey, n: int) -> bool:
@@ -131,8 +135,11 @@ def _largest(survey: Survey, steps: OptimizerRates, n: int) -> _ParameterGrowth 
     return max(known, key=lambda one: one.growth.after, default=None)
 
 
-def _is_of_rate(survey: Survey, one: _ParameterGrowth) -> bool:
-    """Return whether the rate is the reason of a growth: it began at once, with a gradient of ordinary size."""
+def _is_of_rate(survey: Survey, one: _ParameterGrowth, data: Finding | None) -> bool:
+    """Return whether the rate is the reason of a growth: it began at once, with a gradient of ordinary size.
+
+    Of large data, the gradient is large, too.
+    """
     timeline, steps, leaf = survey.timeline, one.steps, one.leaf
     if steps.is_maximizing or max(steps.rates) > 2 * steps.rates[0]:
         return False
@@ -142,11 +149,15 @@ def _is_of_rate(survey: Survey, one: _ParameterGrowth) -> bool:
         return False
     first = [event for seq, event in survey.accumulated if event.node == leaf and seq < steps.seqs[0]]
     gradient = growth(start, first[-1].part) if first else None  # compared to its parameter in the same way
-    return one.count >= _MANY or (gradient is not None and gradient.factor <= _ORDINARY)
+    return data is not None or one.count >= _MANY or (gradient is not None and gradient.factor <= _ORDINARY)
 
 
 def _finding(
-    survey: Survey, one: _ParameterGrowth, origin: Finding | None, losses: tuple[float, float] | None
+    survey: Survey,
+    one: _ParameterGrowth,
+    origin: Finding | None,
+    data: Finding | None,
+    losses: tuple[float, float] | None,
 ) -> Finding:
     timeline, steps, leaf, end = survey.timeline, one.steps, one.leaf, survey.end
     count, rate, rows = one.count, number(steps.rates[0], 3), list[Finding]()
@@ -162,8 +173,11 @@ def _finding(
         rows.append(Finding("computed", origin.text, end, origin.node, origin.parts[:1], at=origin.at))
     where = origin.at if origin is not None else None
     size = f"lr {rate}: {grew} in {count:,} step{'s' * (count != 1)}{after}"
-    parts = (Finding("size", size, end, leaf, at=where), *rows)
+    parts = (Finding("size", size, end, leaf, at=where), *((data,) if data is not None else ()), *rows)
     fix = f"{LEAPT}: a tenth of {rate} first"
+    if data is not None:
+        text = f"training diverges: lr {rate} of {shown(steps.first.kind)} is too large for such large data"
+        fix = STANDARDIZE
     at = rate_line(timeline, steps.first) or own_frame(timeline.stack(steps.first.stack))
     numbers = (Number("before", one.growth.before, steps.seqs[0]), Number("after", one.growth.after, end))
     return Finding("large-steps", text, end, leaf, parts, fix, at, numbers)
