@@ -140,7 +140,7 @@ INSIDE = {
         findings.training_loop.diverging_training findings.gradient_values.exploding_recurrence
         findings.gradient_values.nan_origin findings.custom_functions.custom_backward_returns
         findings.errors.checkpoint findings.errors.other_errors findings.errors.shape_and_dtype_mismatch
-        findings.missing_gradient.update_of_loop_variable findings.missing_gradient.module_flag
+        findings.missing_gradient.update_of_loop_variable findings.missing_gradient.ineffective_attribute
         findings.missing_gradient.backward_of_module findings.model.positions_along_batch
         findings.training_loop.state_reset_each_step findings.model.constant_condition
         findings.model.recurrent_output findings.missing_gradient.dropped_result

@@ -14,7 +14,7 @@ from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.findings.errors.other_errors import gradients_taken
 from gviz.explain.grad_history import CLEARED
-from gviz.explain.operation_sets import CARRYING_ONE_TERM, JOINING_TERMS
+from gviz.explain.operation_sets import CARRYING_ONE_TERM, JOINING_TERMS, RESHAPING
 from gviz.explain.parameter_updates import options_of
 from gviz.explain.program_text import (
     assignment,
@@ -61,6 +61,8 @@ def cut_summand(survey: Survey) -> Iterator[Finding | None]:
                 is_old = any(_is_of_same_function(survey, record, one) for one in others)
                 finding = None if is_old or _is_in_straight_through(survey, record) else finding
             yield finding
+        for record, lost in _derivatives_in_residuals(survey, root):
+            yield _summand_finding(survey, root, record, lost)
 
 
 def _untracked_summands(survey: Survey, root: NodeRecord) -> Iterator[tuple[NodeRecord, list[NodeRecord]]]:
@@ -81,6 +83,79 @@ def _untracked_summands(survey: Survey, root: NodeRecord) -> Iterator[tuple[Node
             continue
         waiting += [source for source in tracked if source.node not in seen]
         seen.update(source.node for source in tracked)
+
+
+_OF_RESIDUALS = CARRYING_ONE_TERM | JOINING_TERMS | {"pow", "square", "abs", "mse_loss", "l1_loss", "smooth_l1_loss"}
+"""Operations between the terms of a residual, as of a differential equation, and its loss."""
+
+_JOINING_RESIDUALS = frozenset({"add", "sub", "mse_loss", "l1_loss", "smooth_l1_loss"})
+
+
+def _derivatives_in_residuals(survey: Survey, root: NodeRecord) -> Iterator[tuple[NodeRecord, int]]:
+    """Yield the terms of residuals that are derivatives of a trained model by its inputs, without a graph.
+
+    ``du + k * u`` with ``du = autograd.grad(u, t)[0]`` trains u, and takes du for a number. Each is yielded with the
+    node of the derivative. A step along it, ``x - rate * du``, is a new input and no residual: there the tensor next to
+    it is the one by which the program has differentiated.
+    """
+    waiting, seen = [root], {root.node}
+    while waiting and len(seen) < _MOST_SUMMANDS:
+        record = waiting.pop()
+        if record.op not in _OF_RESIDUALS:
+            continue
+        sources = list(survey.sources(record))
+        tracked = [source for source in sources if source.created.requires_grad]
+        if record.op in _JOINING_RESIDUALS and tracked:
+            for term in sources:
+                lost = _derivative_behind(survey, term) if not term.created.requires_grad else 0
+                if lost and _is_next_to_model(survey, lost, tracked):
+                    yield term, lost
+                    return
+        waiting += [source for source in tracked if source.node not in seen]
+        seen.update(source.node for source in tracked)
+
+
+_MOST_FACTORS = 6
+_OF_DERIVATIVES = RESHAPING | {"mul", "div", "neg", "index", "select", "slice", "getitem", "sum"}
+"""Operations that make multiples and columns of a derivative."""
+
+
+def _derivative_behind(survey: Survey, term: NodeRecord) -> int:
+    """Return the derivative by an input of which a term is a multiple or a column; 0 for any other term."""
+    for _ in range(_MOST_FACTORS):
+        sources = list(survey.sources(term))
+        if term.op == "grad" or _is_taken_gradient(survey.timeline, term.node):
+            return term.node if _is_by_input_of_trained(survey, term) else 0
+        made = [one for one in sources if one.created.kind == "op" or _is_taken_gradient(survey.timeline, one.node)]
+        if term.op not in _OF_DERIVATIVES or len(made) != 1:
+            break
+        term = made[0]
+    return 0
+
+
+def _is_by_input_of_trained(survey: Survey, derivative: NodeRecord) -> bool:
+    """Return whether a derivative is one of trained parameters' results, by a tensor that is no parameter."""
+    timeline, value = survey.timeline, derivative.value
+    seq = timeline.once(_gradients_taken, 0).get(value, 0) if value is not None else 0
+    captured = timeline.event(seq) if seq else None
+    if not isinstance(captured, GradCaptured) or captured.node in survey.optimized:
+        return False
+    by = survey.nodes.get(captured.node)
+    started = next((event for _, event in survey.passes if event.pass_nr == captured.pass_nr), None)
+    if by is None or by.created.kind == "parameter" or started is None or started.create_graph:
+        return False
+    return not survey.optimized.isdisjoint(ancestors(timeline, *(root for root, _ in started.roots)))
+
+
+def _is_next_to_model(survey: Survey, derivative: int, others: list[NodeRecord]) -> bool:
+    """Return whether one of the terms next to a derivative depends on trained parameters, and none is its variable."""
+    timeline, value = survey.timeline, survey.nodes[derivative].value
+    seq = timeline.once(_gradients_taken, 0).get(value, 0) if value is not None else 0
+    captured = timeline.event(seq)
+    by = captured.node if isinstance(captured, GradCaptured) else 0
+    if any(survey.unwrapped(one).node == by for one in others):
+        return False
+    return any(not survey.optimized.isdisjoint(survey.history(one.node)) for one in others)
 
 
 def _is_result(record: NodeRecord) -> bool:

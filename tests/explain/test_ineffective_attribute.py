@@ -1,4 +1,4 @@
-"""``requires_grad`` set on a module, which does nothing, and on tensors and modules that have it."""
+"""``requires_grad`` set on a module, which does nothing, and other attributes without an effect."""
 
 import pytest
 
@@ -131,3 +131,49 @@ def test_a_flag_that_means_something_is_not_reported(name, engine, checks):
     if name == "a part that no optimizer has":
         found = [one for one in found if one.finding.kind != "never-stepped"]
     assert [str(one) for one in found] == []
+
+
+UNREAD = {
+    "a misspelt flag": (
+        program("for p in net.encoder.parameters():\n    p.require_grad = False  #!"),
+        ["require_grad is no attribute of a tensor", "p.requires_grad = False"],
+    ),
+    "another one": (program("net.head.bias.requires_gradient = False  #!"), ["net.head.bias.requires_grad = False"]),
+    "the rate of an optimizer": (
+        program().replace("    opt.step()", "    opt.step()\n    opt.lr = 0.001  #!"),
+        ["opt.lr has no effect", 'group["lr"]'],
+    ),
+    "a rate that falls": (
+        program().replace("    opt.step()", "    opt.step()\n    opt.learning_rate = 0.01 / (epoch + 1)  #!"),
+        ["opt.learning_rate has no effect", 'group["lr"]'],
+    ),
+}
+READ = {
+    "a flag that the program reads": program(
+        "net.head.weight.require_grad = False\nprint(net.head.weight.require_grad)"
+    ),
+    "a rate that is copied to the groups": program().replace(
+        "    opt.step()", "    opt.step()\n    opt.lr = 0.001\n    for group in opt.param_groups:\n"
+        "        group['lr'] = opt.lr"
+    ),
+    "the rate of something else": program("class Settings: pass\noptions = Settings()\noptions.lr = 0.01"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", UNREAD)
+def test_an_attribute_that_nothing_reads_is_reported(name, engine, checks):
+    text, words = UNREAD[name]
+    (one,) = found_in(text, engine, checks)
+    assert (one.finding.kind, one.level) == ("unread-attribute", "warning")
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    said = "\n".join(row for _, row, _ in lines(one.finding))
+    assert [word for word in words if word not in said] == []
+    if one.finding.edit is not None:
+        assert [str(each) for each in found_in(one.finding.edit.applied(text), engine, checks)] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", READ)
+def test_an_attribute_that_the_program_reads_is_not_reported(name, engine, checks):
+    assert [str(one) for one in found_in(READ[name], engine, checks)] == []

@@ -1,24 +1,32 @@
-"""An attribute ``requires_grad`` of a module, which changes none of its parameters."""
+"""Attributes without an effect: ``requires_grad`` of a module, a misspelt one, the ``lr`` of an optimizer.
+
+Python adds any attribute to these objects, without an error.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gviz.events import OptimizerStepped, ScopeEntered
+from gviz.events import OptimizerStarted, OptimizerStepped, ScopeEntered
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding
+from gviz.explain.optimizer_construction import constructions
 from gviz.explain.program_text import (
+    ProgramText,
     all_programs,
     binds_name,
     classes_named,
+    frame_of_part,
     method_class,
     names_read,
+    own_programs,
 )
 from gviz.explain.recording_survey import Survey
-from gviz.explain.source_edit import statement_instead
+from gviz.explain.source_edit import node_replaced, statement_instead
 from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import times_text
@@ -62,6 +70,63 @@ def module_flags(survey: Survey) -> Iterator[Finding | None]:
         if statement.target == "self":
             edit = None  # its modules may be made later in the method
         yield Finding("module-flag", text, fact.event, fact.node, (fact,), fix, statement.at, edit=edit)
+
+
+# Attributes that PyTorch does not have: ``p.require_grad = False``, ``optimizer.lr = 0.01``
+
+_MISSPELT = re.compile(r"req[uire]{2,5}[sd]?_?grad(ient)?s?", re.IGNORECASE)
+"""Names that are meant as ``requires_grad``."""
+
+_OPTIONS = {"lr": "lr", "learning_rate": "lr", "momentum": "momentum", "weight_decay": "weight_decay"}
+"""Attributes of an optimizer that programs set, and the option of its groups that they mean."""
+
+
+def unread_attributes(survey: Survey) -> Iterator[Finding | None]:
+    """Yield assignments to attributes that PyTorch does not have, of parameters and of optimizers.
+
+    Limits. What the program reads or defines itself is not reported, whoever reads it.
+    """
+    kinds = {step.kind for _, step in survey.timeline.select((OptimizerStarted,))}
+    for text in own_programs(survey.timeline):
+        yield None
+        attributes = [part for one in text.statements for part in one.parts(ast.Attribute)]
+        read = {part.attr for part in attributes if isinstance(part.ctx, ast.Load)}
+        read |= {part.attr for part in attributes if ast.unparse(part.value) == "self"}
+        made = {name for kind in kinds for one in constructions(text, kind) for name in one.targets}
+        for one in text.statements:
+            match one.node:
+                case ast.Assign(targets=[ast.Attribute() as target], value=value):
+                    pass
+                case ast.AugAssign(target=ast.Attribute() as target, value=value):
+                    pass
+                case _:
+                    continue
+            at, name, owner = frame_of_part(text, one.node), target.attr, text.segment(target.value)
+            if _is_misspelt(name) and name not in read and isinstance(value, ast.Constant):
+                title = titled("{} is no attribute of a tensor: it changes nothing", shown(name))
+                fix = f"{shown(owner)}.requires_grad = {shown(text.segment(value))}"
+                fact = Finding("beside", "the line makes a new attribute, which PyTorch does not read", survey.end)
+                edit = node_replaced(text, target, f"{owner}.requires_grad")
+                yield Finding("unread-attribute", title, survey.end, 0, (fact,), fix, at, edit=edit)
+            elif name in _OPTIONS and owner.split(".")[-1] in made and not _is_copied(text, target):
+                title = titled("{} has no effect: the option is in param_groups", f"{shown(owner)}.{name}")
+                option = _OPTIONS[name]
+                fix = f'for group in {shown(owner)}.param_groups: group["{option}"] = …'
+                fact = Finding("beside", f"the steps take {option} from the groups of the optimizer", survey.end)
+                yield Finding("unread-attribute", title, survey.end, 0, (fact,), fix, at)
+
+
+def _is_misspelt(name: str) -> bool:
+    return name != "requires_grad" and _MISSPELT.fullmatch(name) is not None
+
+
+def _is_copied(text: ProgramText, target: ast.Attribute) -> bool:
+    """Return whether a line writes the attribute to an item, as ``group["lr"] = optimizer.lr``."""
+    return any(
+        any(isinstance(part, ast.Attribute) and part.attr == target.attr for part in ast.walk(one.node.value))
+        for one in text.statements
+        if isinstance(one.node, ast.Assign) and isinstance(one.node.targets[0], ast.Subscript)
+    )
 
 
 def _parameters_by_flag(survey: Survey) -> dict[tuple[str, bool], dict[int, int]]:
