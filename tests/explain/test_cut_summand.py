@@ -331,3 +331,65 @@ def test_a_number_of_a_model_without_gradients_is_no_warning(name, engine, check
 def test_an_output_without_gradients_next_to_a_tracked_one_is_left_out(name, engine, checks):
     outcome = checks.of_text(program(COMPARED[name]), engine)
     assert [str(one) for one in outcome.found if one.finding.kind == "cut-summand"] == []
+
+
+# Derivatives in residuals, as of a differential equation
+
+EQUATION = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 1))
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+for step in range(4):
+    t = torch.rand(32, 2, requires_grad=True)
+    u = net(t)
+    RESIDUAL
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def equation(*lines):
+    return EQUATION.replace("RESIDUAL", "\n    ".join(lines))
+
+
+DU = "du = torch.autograd.grad(u, t, torch.ones_like(u), retain_graph=True)[0]  #!"
+RESIDUALS = {
+    "a sum of squares": equation(DU, "loss = (du.sum(1, keepdim=True) + 2 * u).pow(2).mean()"),
+    "a column": equation(DU, "loss = ((u - 3 * du[:, :1]) ** 2).mean() + 5 * net(torch.zeros(1, 2)).pow(2).sum()"),
+    "a loss of two": equation(DU, "loss = torch.nn.functional.mse_loss(u, -du[:, 1:])"),
+}
+NO_RESIDUALS = {
+    "a graph": equation(DU.replace("retain_graph", "create_graph"), "loss = (du[:, :1] + 2 * u).pow(2).mean()"),
+    "a detached derivative": equation(DU, "loss = (u - du.detach()[:, :1]).pow(2).mean()"),
+    "a step along it": equation(DU, "loss = net(t + 0.1 * du.sign()).pow(2).mean()"),
+    "a step from its variable": equation(
+        "h = net[0](t)", "u = net[2](net[1](h))", "du = torch.autograd.grad(u.sum(), h, retain_graph=True)[0]",
+        "loss = (h - 0.1 * du).pow(2).mean()"),
+    "another model's": equation(
+        "prior = nn.Linear(2, 1)", "du = torch.autograd.grad(prior(t).pow(2).sum(), t)[0]",
+        "loss = (u - du[:, :1]).pow(2).mean()"),
+    "a gradient of the parameters": equation(
+        "g = torch.autograd.grad(u.sum(), net[2].bias, retain_graph=True)[0]", "loss = (u - g).pow(2).mean()"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", RESIDUALS)
+def test_a_derivative_in_a_residual_needs_a_graph(name, engine, checks):
+    text = RESIDUALS[name]
+    outcome = checks.of_text(text, engine)
+    (one,) = [each for each in outcome.found if each.finding.kind == "cut-summand"]
+    assert one.level == "warning"
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    after = checks.of_text(one.finding.edit.applied(text), engine)
+    assert (after.errors, [str(each) for each in after.found if each.level != "note"]) == ([], [])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", NO_RESIDUALS)
+def test_other_derivatives_are_no_terms_of_residuals(name, engine, checks):
+    outcome = checks.of_text(NO_RESIDUALS[name], engine)
+    assert [str(one) for one in outcome.found if one.finding.kind == "cut-summand"] == []

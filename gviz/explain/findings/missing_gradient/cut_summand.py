@@ -8,6 +8,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from gviz.events import GradAccumulated, GradCaptured, GradSet, OptimizerStepped
 from gviz.explain.display_names import label, label_at, titled
@@ -105,12 +106,13 @@ def _derivatives_in_residuals(survey: Survey, root: NodeRecord) -> Iterator[tupl
             continue
         sources = list(survey.sources(record))
         tracked = [source for source in sources if source.created.requires_grad]
-        if record.op in _JOINING_RESIDUALS and tracked:
-            for term in sources:
-                lost = _derivative_behind(survey, term) if not term.created.requires_grad else 0
-                if lost and _is_next_to_model(survey, lost, tracked):
-                    yield term, lost
-                    return
+        for term in sources if record.op in _JOINING_RESIDUALS and tracked else ():
+            derivative = _derivative_behind(survey, term) if not term.created.requires_grad else None
+            if derivative is None or any(survey.unwrapped(one).node == derivative.by for one in tracked):
+                continue
+            if any(not survey.optimized.isdisjoint(survey.history(one.node)) for one in tracked):
+                yield term, derivative.node
+                return
         waiting += [source for source in tracked if source.node not in seen]
         seen.update(source.node for source in tracked)
 
@@ -120,42 +122,34 @@ _OF_DERIVATIVES = RESHAPING | {"mul", "div", "neg", "index", "select", "slice", 
 """Operations that make multiples and columns of a derivative."""
 
 
-def _derivative_behind(survey: Survey, term: NodeRecord) -> int:
-    """Return the derivative by an input of which a term is a multiple or a column; 0 for any other term."""
+class _Derivative(NamedTuple):
+    """A result of ``autograd.grad``, and the tensor `by` which the program has differentiated."""
+
+    node: int
+    by: int
+
+
+def _derivative_behind(survey: Survey, term: NodeRecord) -> _Derivative | None:
+    """Return the derivative of trained parameters' results by an input of which a term is a multiple or a column."""
+    timeline = survey.timeline
     for _ in range(_MOST_FACTORS):
-        sources = list(survey.sources(term))
-        if term.op == "grad" or _is_taken_gradient(survey.timeline, term.node):
-            return term.node if _is_by_input_of_trained(survey, term) else 0
-        made = [one for one in sources if one.created.kind == "op" or _is_taken_gradient(survey.timeline, one.node)]
-        if term.op not in _OF_DERIVATIVES or len(made) != 1:
+        if term.op == "grad" or _is_taken_gradient(timeline, term.node):
             break
-        term = made[0]
-    return 0
-
-
-def _is_by_input_of_trained(survey: Survey, derivative: NodeRecord) -> bool:
-    """Return whether a derivative is one of trained parameters' results, by a tensor that is no parameter."""
-    timeline, value = survey.timeline, derivative.value
-    seq = timeline.once(_gradients_taken, 0).get(value, 0) if value is not None else 0
+        sources = survey.sources(term) if term.op in _OF_DERIVATIVES else iter(())
+        made = [one for one in sources if one.created.kind == "op" or _is_taken_gradient(timeline, one.node)]
+        if len(made) != 1:
+            return None
+        (term,) = made
+    seq = timeline.once(_gradients_taken, 0).get(term.value, 0) if term.value is not None else 0
     captured = timeline.event(seq) if seq else None
-    if not isinstance(captured, GradCaptured) or captured.node in survey.optimized:
-        return False
-    by = survey.nodes.get(captured.node)
+    by = survey.nodes.get(captured.node) if isinstance(captured, GradCaptured) else None
+    if by is None or not isinstance(captured, GradCaptured) or by.created.kind == "parameter":
+        return None
     started = next((event for _, event in survey.passes if event.pass_nr == captured.pass_nr), None)
-    if by is None or by.created.kind == "parameter" or started is None or started.create_graph:
-        return False
-    return not survey.optimized.isdisjoint(ancestors(timeline, *(root for root, _ in started.roots)))
-
-
-def _is_next_to_model(survey: Survey, derivative: int, others: list[NodeRecord]) -> bool:
-    """Return whether one of the terms next to a derivative depends on trained parameters, and none is its variable."""
-    timeline, value = survey.timeline, survey.nodes[derivative].value
-    seq = timeline.once(_gradients_taken, 0).get(value, 0) if value is not None else 0
-    captured = timeline.event(seq)
-    by = captured.node if isinstance(captured, GradCaptured) else 0
-    if any(survey.unwrapped(one).node == by for one in others):
-        return False
-    return any(not survey.optimized.isdisjoint(survey.history(one.node)) for one in others)
+    if by.node in survey.optimized or started is None or started.create_graph:
+        return None
+    is_trained = not survey.optimized.isdisjoint(ancestors(timeline, *(root for root, _ in started.roots)))
+    return _Derivative(term.node, by.node) if is_trained else None
 
 
 def _is_result(record: NodeRecord) -> bool:
