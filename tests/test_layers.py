@@ -190,7 +190,8 @@ INSIDE = {
         findings.loss.losses_of_log_probabilities findings.state_and_data.writes_through_data
         findings.training_loop.rising_rate findings.missing_gradient.untrained_rows
         findings.missing_gradient.detached_weight findings.training_loop.large_steps
-        findings.model.large_first_weights findings.missing_gradient.frozen_zero_weights finding_kinds
+        findings.model.large_first_weights findings.missing_gradient.frozen_zero_weights
+        findings.loss.policy_gradient_sign finding_kinds
         findings.errors.missing_grad why failed_call leaf_findings checked_finding suppressed_findings check
         typed_question node_facts event_description gradcheck_report whatif""",
     "engine": """

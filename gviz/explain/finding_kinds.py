@@ -55,6 +55,7 @@ from gviz.explain.findings.loss import (
     loss_of_other_part,
     losses_of_log_probabilities,
     masked_mean,
+    policy_gradient_sign,
     prediction_range,
     reference_model_penalty,
     reparameterization_noise,
@@ -607,6 +608,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "an attribute that PyTorch does not have, such as a misspelt requires_grad, or lr of an optimizer",
         find=ineffective_attribute.unread_attributes,
+    ),
+    Kind(
+        "policy-sign",
+        "warning",
+        "a policy gradient with the wrong sign, which makes actions with a high reward less likely",
+        find=policy_gradient_sign.policy_gradient_sign,
     ),
     Kind("swapped", "warning", "a loss whose input is data and whose target is trained"),
     Kind(

@@ -1,0 +1,99 @@
+"""Policy gradients with the wrong sign, and those whose sign is turned somewhere on the way to the loss."""
+
+import pytest
+
+ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
+PROGRAM = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(1)
+payoff = torch.randn(6, 4)
+policy = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 4))
+optimizer = torch.optim.Adam(policy.parameters(), lr=0.02)
+baseline = 0.0
+for step in range(STEPS):
+    context = torch.randn(64, 6)
+    logp = F.log_softmax(policy(context), dim=1)
+    action = torch.multinomial(logp.detach().exp(), 1)
+    log_prob = logp.gather(1, action).squeeze(1)
+    reward = (context @ payoff).gather(1, action).squeeze(1)
+    advantage = reward - baseline
+    LOSS
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    baseline = 0.9 * baseline + 0.1 * float(reward.mean())
+"""
+
+
+def program(*lines, steps=40):
+    return PROGRAM.replace("LOSS", "\n    ".join(lines)).replace("STEPS", str(steps))
+
+
+WRONG = {
+    "a mean": program("loss = (log_prob * advantage).mean()  #!"),
+    "a sum with an entropy": program(
+        "entropy = -(logp.exp() * logp).sum(1)", "loss = (log_prob * reward).sum() / 64 - 0.01 * entropy.mean()  #!"
+    ),
+    "two signs": program("loss = -(-log_prob * advantage).mean()  #!"),
+    "a baseline less the reward": program("advantage = baseline - reward", "loss = -(log_prob * advantage).mean()  #!"),
+    "a ratio": program(
+        "ratio = (log_prob - log_prob.detach()).exp()",
+        "loss = torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()  #!",
+    ),
+    "a cross-entropy": program(
+        "log_prob = F.cross_entropy(policy(context), action.squeeze(1), reduction='none')",
+        "loss = -(log_prob * advantage).mean()  #!",
+    ),
+}
+RIGHT = {
+    "a minus": program("loss = -(log_prob * advantage).mean()"),
+    "a minus within": program("loss = (-log_prob * advantage).mean()"),
+    "a cross-entropy": program(
+        "log_prob = F.cross_entropy(policy(context), action.squeeze(1), reduction='none')",
+        "loss = (log_prob * advantage).mean()",
+    ),
+    "a ratio": program(
+        "ratio = (log_prob - log_prob.detach()).exp()",
+        "loss = -torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()",
+    ),
+    "a cost": program("cost = -reward", "loss = (log_prob * cost).mean()"),
+    "a baseline less the reward": program("advantage = baseline - reward", "loss = (log_prob * advantage).mean()"),
+    "an optimizer that maximizes": program("loss = (log_prob * advantage).mean()").replace(
+        "lr=0.02", "lr=0.02, maximize=True"
+    ),
+    "a step along the gradient": program("loss = (log_prob * advantage).mean()").replace(
+        "optimizer.step()",
+        "with torch.no_grad():\n        for p in policy.parameters():\n            p += 0.1 * p.grad",
+    ),
+    "weights of samples": program("weight = torch.rand(64)", "loss = -(log_prob * weight).mean()"),
+}
+
+
+def signs(text, engine, checks):
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    return [one for one in outcome.found if one.finding.kind == "policy-sign"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", WRONG)
+def test_a_policy_gradient_with_the_wrong_sign_names_its_product(name, engine, checks):
+    text = WRONG[name]
+    (one,) = signs(text, engine, checks)
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert one.level == "warning"
+    assert any("its mean falls from" in part.text for part in one.finding.parts)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_without_rewards_that_fall_it_is_a_note(engine, checks):
+    (one,) = signs(program("loss = (log_prob * advantage).mean()", steps=3), engine, checks)
+    assert one.level == "note"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_policy_gradient_with_the_right_sign_is_not_reported(name, engine, checks):
+    assert [str(one) for one in signs(RIGHT[name], engine, checks)] == []
