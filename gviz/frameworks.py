@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -19,7 +19,7 @@ from gviz.adapters.recording_scope import Compiled, Phase, RecordingScope
 from gviz.errors import GvizError
 from gviz.rich_representation import debugger_front
 from gviz.system import notice
-from gviz.system.gc_pause import uncollected
+from gviz.system.gc_pause import seldom_in_full, uncollected
 from gviz.system.import_hook import when_imported
 from gviz.trace.file.retention_policy import Until
 from gviz.trace.recording import record as recording
@@ -81,7 +81,8 @@ class Framework:
         if monitor is not None:
             write, pause = partial(began.set_fact, "monitored"), partial(_pause, began)
             attached = monitor.Monitored(attached, budget, write, pause)
-        with attached as it:
+        rarer = seldom_in_full() if budget is None else nullcontext()  # a pausing recording makes few objects
+        with rarer, attached as it:
             began.add_lookup(it.node_of)
             if budget is None:
                 began.add_announcer(it.announce)

@@ -5,8 +5,9 @@ import weakref
 
 import pytest
 
+import gviz
 from gviz.system import gc_pause as this
-from gviz.system.gc_pause import Rest, uncollected
+from gviz.system.gc_pause import Rest, seldom_in_full, uncollected
 
 
 def test_nothing_is_searched_meanwhile_and_all_of_it_is_old_afterwards():
@@ -90,3 +91,22 @@ def test_at_rest_nothing_is_set_aside_where_the_program_has():
         assert gc.get_freeze_count() >= count > 0
     finally:
         gc.unfreeze()
+
+
+def test_a_recording_makes_full_collections_rarer_until_it_ends(tmp_path):
+    before = gc.get_threshold()
+    with gviz.record(tmp_path / "run.gviz"):
+        assert gc.get_threshold() == (*before[:2], 100 * before[2])
+        with seldom_in_full():
+            assert gc.get_threshold() == (*before[:2], 100 * before[2])
+    assert gc.get_threshold() == before
+
+
+def test_a_program_keeps_the_thresholds_that_it_sets_while_it_is_recorded(tmp_path):
+    before = gc.get_threshold()
+    try:
+        with gviz.record(tmp_path / "run.gviz"):
+            gc.set_threshold(500, 5, 5)
+        assert gc.get_threshold() == (500, 5, 5)
+    finally:
+        gc.set_threshold(*before)

@@ -26,6 +26,7 @@ from gviz.events import Failed, Marked
 from gviz.rich_representation import Displayed
 from gviz.source import call_stack
 from gviz.system import notice
+from gviz.system.gc_pause import seldom_in_full
 from gviz.trace.file import bulk_statistics
 from gviz.trace.file import format as file_format
 from gviz.trace.file.paths import new_trace, refuse_other_file, remove_for_new, traces
@@ -204,6 +205,8 @@ class Recording(Displayed):
         latest = self
 
     def _listen(self) -> None:
+        if self.framework == OWN:  # another framework is attached by itself
+            self._open.enter_context(seldom_in_full())
         self._open.enter_context(emit.listening(self.channel))
         self._open.enter_context(overhearing_warnings(self.channel))
         self._open.enter_context(overhearing(self.channel))
