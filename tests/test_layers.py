@@ -72,8 +72,7 @@ INSIDE = {
         graph_state timed_iterations whole_iterations weak_cache codec tensor_storage optimizer_steps stack_tree
         index.event_columns sequence_period file.lock file.bulk_statistics file.retention_policy naming.bindings
         recording.output_capture recording.exceptions index.change_lists backward_reach file.snapshot iterations
-        file.format naming.calls event_log phases file.paths naming.assignments nonfinite masked_infinities
-        node_name_overlay
+        file.format naming.calls event_log phases file.paths naming.assignments nonfinite node_name_overlay
         index.threads file.connection naming.node_names index.search_index file.event_batches_and_gaps
         iteration_and_phase_spans event_contexts index.reachability
         index.reference_checks file.reader file.ring_buffer node_table error_index index.node_state file.event_table

@@ -31,8 +31,7 @@ from gviz.trace.file.format import utc_now
 from gviz.trace.file.paths import fold, remove_trace
 from gviz.trace.file.retention_policy import UNBOUNDED, Bounds, Until
 from gviz.trace.file.ring_buffer import Ring
-from gviz.trace.masked_infinities import FirstBad, first_bad, first_bad_place
-from gviz.trace.nonfinite import any_nonfinite
+from gviz.trace.nonfinite import FirstBad, any_nonfinite, first_bad, first_bad_place
 from gviz.values.value import LONGEST_ANSWER, AwaitedValue, Value
 from gviz.version import __version__
 
