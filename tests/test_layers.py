@@ -71,10 +71,11 @@ INSIDE = {
     "trace": """
         graph_state timed_iterations whole_iterations weak_cache codec tensor_storage optimizer_steps stack_tree
         index.event_columns sequence_period file.lock file.bulk_statistics file.retention_policy naming.bindings
-        recording.output_capture recording.exceptions index.change_lists backward_reach file.snapshot iterations
+        recording.output_capture recording.exceptions index.change_lists file.snapshot iterations
         file.format naming.calls event_log phases file.paths naming.assignments nonfinite node_name_overlay
-        index.threads file.connection naming.node_names index.search_index file.event_batches_and_gaps
-        iteration_and_phase_spans event_contexts index.reachability
+                index.threads file.connection naming.node_names index.search_index index.backward_reach
+        file.event_batches_and_gaps
+        iteration_and_phase_spans event_contexts
         index.reference_checks file.reader file.ring_buffer node_table error_index index.node_state file.event_table
         file.writer timeline recording.source_text backward_order navigation place_matches node_gradients
         condition_environment recording.record breakpoint_hits""",
@@ -194,7 +195,8 @@ INSIDE = {
         typed_question node_facts event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
-        modes operation_watchers anomaly_detection printing node tensor promotion random broadcasting instrumentation op
+                modes operation_watchers anomaly_detection printing node tensor promotion random broadcasting
+        instrumentation op
         pointwise_blocks ops._examples ops._kernels ops.strided views arguments argument_parser settings
         functions_and_methods number_conversion
         creation legacy_constructors ops.copying backward unsupported_methods operation_table ops._declaration
@@ -205,7 +207,8 @@ INSIDE = {
         linalg ops.normalization ops.pooling ops.random_draws random_tensors ops.sorting autograd.anomaly_mode
         autograd.function autograd.grad autograd.functional autograd.gradcheck autograd.graph autograd.variable
         utils.checkpoint utils.data.collate utils.data.dataset utils.data.sampler utils.data.dataloader
-        utils.hooks nn._families_by_dimension nn._module_calls nn.functional ops.statistics ops.cumulative ops.products
+                utils.hooks nn._families_by_dimension nn._module_calls nn.functional ops.statistics
+        ops.cumulative ops.products
         namespace operation_lookup type_stubs
         nn.hooks nn.parameter
         serialization
