@@ -71,12 +71,12 @@ INSIDE = {
     "trace": """
         graph_state timed_iterations whole_iterations weak_cache codec tensor_storage optimizer_steps stack_tree
         index.event_columns sequence_period file.lock file.bulk_statistics file.retention_policy naming.bindings
-        recording.output_capture recording.exceptions index.change_lists file.snapshot iterations
-        file.format naming.calls event_log phases file.paths naming.assignments nonfinite node_name_overlay
-                index.threads file.connection naming.node_names index.search_index index.backward_reach
+        recording.output_capture index.change_lists file.snapshot iterations
+        file.format naming.calls event_log phases file.paths naming.assignments nonfinite
+        index.threads file.connection naming.node_names index.search_index index.backward_reach
         file.event_batches_and_gaps
         iteration_and_phase_spans event_contexts
-        index.reference_checks file.reader file.ring_buffer node_table error_index index.node_state file.event_table
+        index.reference_checks file.reader file.ring_buffer node_table error_index index.node_state
         file.writer timeline recording.source_text backward_order navigation place_matches node_gradients
         condition_environment recording.record breakpoint_hits""",
     "live": """
