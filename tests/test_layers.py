@@ -85,13 +85,13 @@ INSIDE = {
         option_words theme comparison_table boxes.tensor_pictures boxes.folding boxes.data_preparation boxes.edges
         graphviz.process curve layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text
         boxes.box_row boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles
-        graphviz.spline graphviz.column_lines boxes.node_remarks boxes.full_detail_rows
-        layout.columns cells.canvas boxes.drawn_nodes boxes.repeats boxes.function_calls boxes.graph_views
-        boxes.collapse_note boxes.gradient_bars boxes.box_size layout.routing boxes.graph_structure
-        boxes.shown_moment boxes.box_text boxes.node_states boxes.edge_content boxes.collapsed_box
+        graphviz.spline graphviz.column_lines boxes.full_detail_rows layout.columns cells.canvas boxes.repeats
+        boxes.graph_views boxes.collapse_note boxes.gradient_bars layout.routing boxes.shown_moment boxes.node_states
+        boxes.box_size boxes.box_text boxes.function_calls boxes.drawn_nodes boxes.graph_structure boxes.edge_content
+        boxes.collapsed_box
         boxes.box_content scene
         legend figure page.changes cells.viewport graphviz.box_label graphviz.legend_table
-        graphviz.box_levels graphviz.column_division
+        graphviz.column_division
         graphviz.direction_and_spacing graphviz.spine graphviz.coordinates
         graphviz.dot graphviz.column_layout detail_level picture_request page.html_document forms.picture_json
         forms.text forms.mermaid forms.dot_text graphviz.module_frames graphviz.figure_size graphviz.scene_drawing
