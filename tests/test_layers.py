@@ -150,10 +150,9 @@ INSIDE = {
         findings.training_loop.gradient_clearing findings.gradient_values.opposed_pass_gradients
         findings.training_loop.gradient_clipping findings.training_loop.loss_scale
         findings.training_loop.gradient_accumulation findings.training_loop.learning_rate
-        findings.missing_gradient.uses_without_gradient loss_contributions
         findings.gradient_values.grad_sum_over_passes findings.gradient_values.hook_mistakes
         findings.gradient_values.zero_gradient findings.computed_value findings.errors.second_backward
-        findings.errors.in_place_errors findings.model.softmax_index_groups findings.loss.broadcast
+        findings.errors.in_place_errors findings.loss.broadcast
         findings.loss.summed_loss findings.loss.masked_mean findings.model.one_flag_for_all_rows
         findings.model.softmax_twice findings.model.squashed_twice findings.model.default_normalization_dimension
         findings.loss.shifted_labels findings.loss.attached_target findings.loss.loss_of_other_part
