@@ -153,8 +153,8 @@ INSIDE = {
         findings.gradient_values.grad_sum_over_passes findings.gradient_values.hook_mistakes
         findings.gradient_values.zero_gradient findings.computed_value findings.errors.second_backward
         findings.errors.in_place_errors findings.loss.broadcast
-        findings.loss.summed_loss findings.loss.masked_mean findings.model.one_flag_for_all_rows
-        findings.model.softmax_twice findings.model.squashed_twice findings.model.default_normalization_dimension
+        findings.loss.masked_mean findings.model.one_flag_for_all_rows
+        findings.model.activation_twice findings.model.default_normalization_dimension
         findings.loss.shifted_labels findings.loss.attached_target findings.loss.loss_of_other_part
         findings.missing_gradient.cut_summand findings.missing_gradient.selection_without_history
         findings.loss.target_range findings.loss.target_in_input findings.training_loop.running_sum
@@ -173,8 +173,8 @@ INSIDE = {
         findings.training_loop.unfinished_warm_up findings.model.missing_causal_mask findings.loss.early_mean
         findings.loss.self_comparison findings.model.transmittance findings.gradient_values.flat_hinge
         findings.loss.reference_model_penalty findings.loss.constant_policy_ratio
-        findings.training_loop.carried_average findings.loss.constant_term findings.loss.unbalanced_loss_terms
-        findings.loss.batch_sum findings.state_and_data.sample_order findings.training_loop.reversed_list
+        findings.training_loop.carried_average findings.loss.constant_term findings.loss.batch_sum
+        findings.loss.unbalanced_loss_terms findings.state_and_data.sample_order findings.training_loop.reversed_list
         findings.training_loop.uncalled_methods findings.missing_gradient.unlearned_buffer
         findings.loss.label_smoothing findings.training_loop.overwritten_setting
         findings.state_and_data.changed_data findings.loss.denoising_target findings.loss.fisher_information

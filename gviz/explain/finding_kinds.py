@@ -60,7 +60,6 @@ from gviz.explain.findings.loss import (
     reparameterization_noise,
     self_comparison,
     shifted_labels,
-    summed_loss,
     target_in_input,
     target_range,
     unbalanced_loss_terms,
@@ -85,6 +84,7 @@ from gviz.explain.findings.missing_gradient import (
     update_of_loop_variable,
 )
 from gviz.explain.findings.model import (
+    activation_twice,
     constant_condition,
     data_layout,
     default_normalization_dimension,
@@ -100,8 +100,6 @@ from gviz.explain.findings.model import (
     recurrent_output,
     shared_parameters,
     softmax_dimension,
-    softmax_twice,
-    squashed_twice,
     transmittance,
 )
 from gviz.explain.findings.state_and_data import (
@@ -607,7 +605,7 @@ KINDS: tuple[Kind, ...] = (
         "summed-loss",
         "note",
         "a loss that sums over a batch instead of taking its mean",
-        find=summed_loss.summed_loss,
+        find=batch_sum.summed_loss,
     ),
     Kind(
         "mean-and-sum",
@@ -625,13 +623,13 @@ KINDS: tuple[Kind, ...] = (
         "softmax-twice",
         "warning",
         "a softmax of probabilities: the loss applies it itself",
-        find=softmax_twice.softmax_twice,
+        find=activation_twice.softmax_twice,
     ),
     Kind(
         "squashed-twice",
         "warning",
         "a sigmoid or tanh of its own result, as in the correction of a log-probability",
-        find=squashed_twice.squashed_twice,
+        find=activation_twice.squashed_twice,
     ),
     Kind(
         "no-log-probabilities",
