@@ -137,7 +137,7 @@ INSIDE = {
         module_times module_costs iteration_summary outgoing_gradients pass_contributions
         findings.training_loop.budget_alarms findings.gradient_values.nan_arithmetic
         findings.gradient_values.nan_remedies findings.gradient_values.intended_infinities optimizer_construction
-        findings.training_loop.diverging_training findings.gradient_values.exploding_recurrence
+        findings.training_loop.loss_trend findings.gradient_values.exploding_recurrence
         findings.gradient_values.nan_origin findings.custom_functions.custom_backward_returns
         findings.errors.checkpoint findings.errors.other_errors findings.errors.shape_and_dtype_mismatch
         findings.missing_gradient.update_of_loop_variable findings.missing_gradient.module_flag
@@ -159,8 +159,8 @@ INSIDE = {
         findings.missing_gradient.cut_summand findings.missing_gradient.selection_without_history
         findings.loss.target_range findings.loss.target_in_input findings.training_loop.running_sum
         findings.training_loop.kept_graphs findings.missing_gradient.unused_losses
-        findings.training_loop.recurrent_state findings.training_loop.loss_not_falling
-        findings.gradient_values.vanishing_exploding findings.training_loop.steps_below_precision
+        findings.training_loop.recurrent_state
+        findings.gradient_values.vanishing_exploding
         findings.training_loop.unchanged_parameters findings.training_loop.moved_frozen_parameters
         findings.training_loop.weight_decay_of_masked_elements findings.model.shared_parameters
         findings.gradient_values.weight_symmetry findings.gradient_values.padding_row
@@ -170,7 +170,7 @@ INSIDE = {
         findings.model.inverted_attention_mask findings.loss.contrastive_diagonal findings.loss.prediction_range
         findings.loss.unbounded_loss findings.state_and_data.unread_variable findings.loss.log_scale
         findings.loss.reparameterization_noise findings.training_loop.schedulers
-        findings.training_loop.unfinished_warm_up findings.model.missing_causal_mask findings.loss.early_mean
+        findings.model.missing_causal_mask findings.loss.early_mean
         findings.loss.self_comparison findings.model.transmittance findings.gradient_values.flat_hinge
         findings.loss.reference_model_penalty findings.loss.constant_policy_ratio
         findings.training_loop.carried_average findings.loss.constant_term findings.loss.batch_sum
@@ -183,14 +183,14 @@ INSIDE = {
         findings.custom_functions.second_derivatives findings.loss.gradient_penalty
         findings.missing_gradient.unused_argument findings.training_loop.steps_without_new_gradient
         findings.training_loop.optimizer_made_in_loop findings.training_loop.undone_steps
-        findings.model.overwritten_inputs findings.gradient_values.hook_writes
+        findings.model.overwritten_inputs
         findings.missing_gradient.lost_writes findings.model.normalization_of_one_element
         findings.model.softmax_dimension findings.model.mask_after_softmax findings.model.duplicate_index
         findings.loss.losses_of_log_probabilities findings.state_and_data.writes_through_data
         findings.training_loop.rising_rate findings.missing_gradient.untrained_rows
         findings.missing_gradient.detached_weight findings.training_loop.large_steps
         findings.model.large_first_weights findings.missing_gradient.frozen_zero_weights finding_kinds
-        findings.errors.missing_grad why failed_call leaf_findings checked_finding suppressed_findings check
+        findings.errors.missing_grad why failed_call leaf_findings suppressed_findings check
         typed_question node_facts event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types

@@ -30,7 +30,6 @@ from gviz.explain.findings.gradient_values import (
     flat_hinge,
     grad_sum_over_passes,
     hook_mistakes,
-    hook_writes,
     nan_origin,
     opposed_pass_gradients,
     padding_row,
@@ -116,15 +115,14 @@ from gviz.explain.findings.state_and_data import (
 from gviz.explain.findings.training_loop import (
     budget_alarms,
     carried_average,
-    diverging_training,
     gradient_accumulation,
     gradient_clearing,
     gradient_clipping,
     kept_graphs,
     large_steps,
     learning_rate,
-    loss_not_falling,
     loss_scale,
+    loss_trend,
     moved_frozen_parameters,
     optimizer_made_in_loop,
     overwritten_setting,
@@ -138,7 +136,6 @@ from gviz.explain.findings.training_loop import (
     uncalled_methods,
     unchanged_parameters,
     undone_steps,
-    unfinished_warm_up,
     weight_decay_of_masked_elements,
 )
 from gviz.explain.node_question import Question, Topic
@@ -232,7 +229,7 @@ KINDS: tuple[Kind, ...] = (
         "written-by-hook",
         "warning",
         "a hook that writes to the parameter that it gets, where its gradient was meant",
-        find=hook_writes.written_by_hook,
+        find=hook_mistakes.written_by_hook,
     ),
     Kind(
         "written-gradient",
@@ -402,7 +399,7 @@ KINDS: tuple[Kind, ...] = (
         "unfinished-warm-up",
         "warning",
         "a warm-up that counts steps of the optimizer, with a scheduler that is stepped once an epoch",
-        find=unfinished_warm_up.unfinished_warm_up,
+        find=schedulers.unfinished_warm_up,
     ),
     Kind(
         "rising-rate",
@@ -1017,7 +1014,7 @@ KINDS: tuple[Kind, ...] = (
         "diverging",
         "warning",
         "a loss that grows to a thousand times its start, and that still rises",
-        find=diverging_training.diverging,
+        find=loss_trend.diverging,
     ),
     Kind(
         "untrained-rows",
@@ -1037,7 +1034,7 @@ KINDS: tuple[Kind, ...] = (
         "a learning rate so large that the first steps make parameters grow until a number is inf or nan",
         find=large_steps.large_steps,
     ),
-    Kind("not-falling", "note", "a loss that is no smaller after many steps", find=loss_not_falling.not_falling),
+    Kind("not-falling", "note", "a loss that is no smaller after many steps", find=loss_trend.not_falling),
     Kind("unused-losses", "note", "losses of a loop without a backward pass", find=unused_losses.unused_losses),
     Kind(
         "unchanged",
