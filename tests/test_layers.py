@@ -218,7 +218,7 @@ INSIDE = {
         jit.nested_tensors jit.graph_recorder jit.sharing jit.memory_capture graphs cuda static
         jit.traced_function jit.trace_check jit.trace jit.joint_graph existing_graph""",
     "tui": """
-        _finding_breakpoints panel_choice terminal_driver shown_graph glyphs styled_lines keymaps stop_reason
+        panel_choice terminal_driver shown_graph glyphs styled_lines keymaps stop_reason
         breakpoints
         stop_search terminal themes config type_ahead drawing.training_summary drawing.tensor_elements drawing.help
         drawing.watches_and_breakpoints drawing.module_tree drawing.program_output drawing.node_details
@@ -230,8 +230,7 @@ INSIDE = {
         live_session language.parser language.command_input language.completion line_mode live_line_mode
         widgets._graph_drawings widgets.panel_messages widgets.text_panel widgets.list_panels widgets.node_panel
         widgets.graph_canvas widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel
-        screens.panel_layout
-        screens.session_screen screens.palette screens.panel_stack screens.graph_reading screens.prompt_control
+        screens.session_screen screens.palette screens.panel_stack screens.prompt_control
         screens.key_and_row_actions screens.overlay_pages screens.comparison_screen screens.controller
         screens.debugger_screen screens.live_screen screens.tutor_screen app""",
 }
