@@ -112,11 +112,11 @@ INSIDE = {
         rank_recording recording_process""",
     "cli": """
         lessons options streams signals shell_quoting text_size sarif json_form recording_options trace_path
-        commands.keys progress picture_files recording_input commands.info argument_order rank_report program_run
+        commands.keys progress picture_files commands.info argument_order program_run recording_input rank_report
         debugger
         commands.whatif commands.diff commands.open main findings commands.tutor commands.record commands.monitor
         commands.export
-        commands.demo viewer recording_pages commands.run reported_recordings commands.graphify commands.gradcheck
+        commands.demo viewer recording_pages commands.run commands.graphify commands.gradcheck
         commands.show
         commands.check
         commands.why commands.explain""",

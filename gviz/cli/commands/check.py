@@ -12,7 +12,7 @@ import click
 from gviz.cli import argument_order, findings, shell_quoting, streams
 from gviz.cli.program_run import SCRIPT_CONTEXT, Program, command_line, is_trace, takes_program
 from gviz.cli.progress import with_progress
-from gviz.cli.reported_recordings import recorded
+from gviz.cli.recording_input import recorded
 from gviz.errors import GvizError, did_you_mean
 
 if TYPE_CHECKING:
