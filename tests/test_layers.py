@@ -129,7 +129,7 @@ INSIDE = {
     "rerun": """
         change_parser branch branch_recording inputs custom_function_forward node_forward custom_function_backward
         iteration
-        finite_differences surrogate_gradients second_order pytorch_text checked_script reproduction_script""",
+        finite_differences surrogate_gradients second_order checked_script reproduction_script""",
     "explain": """
         node_question operation_sets formula grad_history parameter_updates backward_passes training source_frames
         program_text source_edit finding statements_without_effect display_names iteration_words
@@ -194,7 +194,7 @@ INSIDE = {
         typed_question node_facts event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
-                modes operation_watchers anomaly_detection printing node tensor promotion random broadcasting
+        modes operation_watchers anomaly_detection printing node tensor promotion random broadcasting
         instrumentation op
         pointwise_blocks ops._examples ops._kernels ops.strided views arguments argument_parser settings
         functions_and_methods number_conversion
@@ -206,7 +206,7 @@ INSIDE = {
         linalg ops.normalization ops.pooling ops.random_draws random_tensors ops.sorting autograd.anomaly_mode
         autograd.function autograd.grad autograd.functional autograd.gradcheck autograd.graph autograd.variable
         utils.checkpoint utils.data.collate utils.data.dataset utils.data.sampler utils.data.dataloader
-                utils.hooks nn._families_by_dimension nn._module_calls nn.functional ops.statistics
+        utils.hooks nn._families_by_dimension nn._module_calls nn.functional ops.statistics
         ops.cumulative ops.products
         namespace operation_lookup type_stubs
         nn.hooks nn.parameter
@@ -214,8 +214,8 @@ INSIDE = {
         nn.deprecated_names nn.init nn.module nn.activation nn.container nn.conv nn.distance nn.dropout nn.embedding
         nn.linear nn.attention nn.loss nn.padding nn.pooling nn.normalization nn.rnn nn.transformer nn.utils.rnn
         nn.vision nn.modules optim.optimizer optim.algorithms optim.lbfgs optim.lr_scheduler jit.static_graph
-        jit.graph_events jit.buffers jit.tensor_interpreter jit.notices jit.execution_plan jit.array_executor
-        jit.nested_tensors jit.graph_recorder jit.sharing jit.memory_capture graphs cuda static
+        jit.graph_events jit.tensor_interpreter jit.notices jit.execution_plan
+        jit.nested_tensors jit.graph_recorder jit.memory_capture graphs cuda static
         jit.traced_function jit.trace_check jit.trace jit.joint_graph existing_graph""",
     "tui": """
         panel_choice terminal_driver shown_graph glyphs styled_lines keymaps stop_reason
