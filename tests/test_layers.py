@@ -139,7 +139,9 @@ INSIDE = {
         findings.gradient_values.nan_remedies findings.gradient_values.intended_infinities optimizer_construction
         findings.training_loop.loss_trend findings.gradient_values.exploding_recurrence
         findings.gradient_values.nan_origin findings.custom_functions.custom_backward_returns
-        findings.errors.checkpoint findings.errors.other_errors findings.errors.shape_and_dtype_mismatch
+        findings.errors.checkpoint findings.errors.copied_graph findings.errors.state_dict_mismatch
+        findings.errors.optimizer_parameters findings.errors.inference_tensor findings.errors.untracked_loss
+        findings.errors.backward_arguments findings.errors.module_misuse findings.errors.shape_and_dtype_mismatch
         findings.missing_gradient.update_of_loop_variable findings.missing_gradient.module_flag
         findings.missing_gradient.backward_of_module findings.model.positions_along_batch
         findings.training_loop.state_reset_each_step findings.model.constant_condition
@@ -152,7 +154,7 @@ INSIDE = {
         findings.training_loop.gradient_accumulation findings.training_loop.learning_rate
         findings.gradient_values.grad_sum_over_passes findings.gradient_values.hook_mistakes
         findings.gradient_values.zero_gradient findings.computed_value findings.errors.second_backward
-        findings.errors.in_place_errors findings.loss.broadcast
+        findings.errors.in_place_errors findings.errors.error_messages findings.loss.broadcast
         findings.loss.masked_mean findings.model.one_flag_for_all_rows
         findings.model.activation_twice findings.model.default_normalization_dimension
         findings.loss.shifted_labels findings.loss.attached_target findings.loss.loss_of_other_part
@@ -177,7 +179,8 @@ INSIDE = {
         findings.loss.unbalanced_loss_terms findings.state_and_data.sample_order findings.training_loop.reversed_list
         findings.training_loop.uncalled_methods findings.missing_gradient.unlearned_buffer
         findings.loss.label_smoothing findings.training_loop.overwritten_setting
-        findings.state_and_data.changed_data findings.loss.denoising_target findings.loss.fisher_information
+                findings.state_and_data.data_changed_in_each_epoch findings.loss.denoising_target
+        findings.loss.fisher_information
         findings.custom_functions.custom_backward_rule findings.custom_functions.overwritten_incoming_gradient
         findings.custom_functions.saved_intermediates findings.model.data_layout
         findings.custom_functions.second_derivatives findings.loss.gradient_penalty

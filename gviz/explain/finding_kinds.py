@@ -20,11 +20,13 @@ from gviz.explain.findings.custom_functions import (
     second_derivatives,
 )
 from gviz.explain.findings.errors import (
+    backward_arguments,
     checkpoint,
+    error_messages,
     in_place_errors,
-    other_errors,
     second_backward,
     shape_and_dtype_mismatch,
+    untracked_loss,
 )
 from gviz.explain.findings.gradient_values import (
     flat_hinge,
@@ -103,7 +105,7 @@ from gviz.explain.findings.model import (
 )
 from gviz.explain.findings.state_and_data import (
     aliased_state,
-    changed_data,
+    data_changed_in_each_epoch,
     data_parallel_replicas,
     keys_not_loaded,
     running_statistics,
@@ -223,7 +225,7 @@ KINDS: tuple[Kind, ...] = (
         "changed-data",
         "note",
         "data that a write in place changes again in each epoch, because it shares the memory of the data set",
-        find=changed_data.changed_again,
+        find=data_changed_in_each_epoch.changed_again,
     ),
     Kind(
         "written-by-hook",
@@ -254,13 +256,13 @@ KINDS: tuple[Kind, ...] = (
         "untracked-loss",
         "error",
         "backward of a tensor that lost its autograd history",
-        explain=other_errors.explain_untracked_loss,
+        explain=untracked_loss.explain_untracked_loss,
     ),
     Kind(
         "given-gradient",
         "error",
         "backward got no gradient argument where it needs one, or one that does not fit",
-        explain=other_errors.explain_gradient_argument,
+        explain=backward_arguments.explain_gradient_argument,
     ),
     Kind(
         "mismatch",
@@ -272,7 +274,7 @@ KINDS: tuple[Kind, ...] = (
         "failed",
         "error",
         "the program or a backward pass ended with any other error",
-        explain=other_errors.explain_other,
+        explain=error_messages.explain_other,
     ),
     Kind(
         "nan-born",
