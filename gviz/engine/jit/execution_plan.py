@@ -289,7 +289,7 @@ def _is_dense(form: Form) -> bool:
 # ----------------------------------------------------------------------------------------------------------------------
 # Runs a static graph on arrays: without tensors, nodes or the user's Python code, in planned buffers.
 #
-# The plan is a straight-line function on local variables, generated as text and compiled once (`execution_plan`). The
+# The plan is a straight-line function on local variables, generated as text and compiled once (`planned`). The
 # text contains nothing from the graph but numbers. Buffers belong to one running plan: a second thread gets its own.
 
 Run = Callable[..., tuple[Any, ...]]
