@@ -6,16 +6,22 @@ the timeline to ask.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import chain, compress
 
 from gviz import events as e
 from gviz.events import Edge, Output
-from gviz.trace.backward_reach import Carriers, Reach, reach, seed_sum, standing
 from gviz.trace.event_log import EventLog
 from gviz.trace.graph_state import Contribution, NodeState, OutputState, Saved, Step
+from gviz.trace.index.backward_reach import Reach, seed_sum, standing
+from gviz.trace.index.search_index import Carriers
 from gviz.trace.tensor_storage import value_after
 from gviz.values.value import Value
+
+_EdgesOf = Callable[[int], Collection[Edge]]
+"""Returns the outputs that a node's backward rule sends gradients to, one entry per input that can have a gradient."""
 
 
 @dataclass
@@ -155,7 +161,7 @@ class Replay:
 
     def _start(self, seq: int, event: e.BackwardStarted) -> None:
         self.running.append(event.pass_nr)
-        self.passes[event.pass_nr] = reach(event.roots, event.inputs, lambda node: self._edges(node))
+        self.passes[event.pass_nr] = _reach(event.roots, event.inputs, lambda node: self._edges(node))
         for slot, (root, seed) in enumerate(zip(event.roots, event.seeds, strict=False)):
             node, output_nr = root
             if node in self.nodes:
@@ -212,3 +218,41 @@ def replay(log: EventLog, n: int) -> dict[int, NodeState]:
     for seq in range(1, n + 1):
         world.apply(seq, log.event(seq))
     return {node: world.state(node) for node in world.nodes}
+
+
+def _reach(roots: Iterable[Edge], inputs: Iterable[Edge], edges_of: _EdgesOf) -> Reach:
+    """Return what a pass from `roots` covers: everything reachable or, with `inputs`, only the paths that lead
+    there.
+    """
+    roots, targets = tuple(roots), {node for node, _ in inputs}
+    edges = _walk(roots, edges_of)
+    reached = _leading_to(targets, edges) if targets else edges.keys()
+    everything = chain(roots, chain.from_iterable(edges[node] for node in reached))
+    arriving = [edge for edge in everything if edge[0] in reached]
+    return Reach({node for node, _ in arriving}, lambda: arriving)
+
+
+def _walk(roots: Iterable[Edge], edges_of: _EdgesOf) -> dict[int, Collection[Edge]]:
+    edges: dict[int, Collection[Edge]] = {}
+    todo = [node for node, _ in roots]
+    while todo:
+        node = todo.pop()
+        if node not in edges:
+            edges[node] = outgoing = edges_of(node)
+            todo.extend(target for target, _ in outgoing if target not in edges)
+    return edges
+
+
+def _leading_to(targets: set[int], edges: Mapping[int, Collection[Edge]]) -> set[int]:
+    sources = defaultdict(list)
+    for node, outgoing in edges.items():
+        for target, _ in outgoing:
+            sources[target].append(node)
+    leading: set[int] = set()
+    todo = [node for node in targets if node in edges]
+    while todo:
+        node = todo.pop()
+        if node not in leading:
+            leading.add(node)
+            todo.extend(sources[node])
+    return leading

@@ -71,12 +71,12 @@ INSIDE = {
     "trace": """
         graph_state timed_iterations whole_iterations weak_cache codec tensor_storage optimizer_steps stack_tree
         index.event_columns sequence_period file.lock file.bulk_statistics file.retention_policy naming.bindings
-        recording.output_capture recording.exceptions index.change_lists backward_reach file.snapshot iterations
-        file.format naming.calls event_log phases file.paths naming.assignments nonfinite masked_infinities
-        node_name_overlay
-        index.threads file.connection naming.node_names index.search_index file.event_batches_and_gaps
-        iteration_and_phase_spans event_contexts index.reachability
-        index.reference_checks file.reader file.ring_buffer node_table error_index index.node_state file.event_table
+        recording.output_capture index.change_lists file.snapshot iterations
+        file.format naming.calls event_log phases file.paths naming.assignments nonfinite
+        index.threads file.connection naming.node_names index.search_index index.backward_reach
+        file.event_batches_and_gaps
+        iteration_and_phase_spans event_contexts
+        index.reference_checks file.reader file.ring_buffer node_table error_index index.node_state
         file.writer timeline recording.source_text backward_order navigation place_matches node_gradients
         condition_environment recording.record breakpoint_hits""",
     "live": """
@@ -85,13 +85,13 @@ INSIDE = {
         option_words theme comparison_table boxes.tensor_pictures boxes.folding boxes.data_preparation boxes.edges
         graphviz.process curve layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text
         boxes.box_row boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles
-        graphviz.spline graphviz.column_lines boxes.node_remarks boxes.full_detail_rows
-        layout.columns cells.canvas boxes.drawn_nodes boxes.repeats boxes.function_calls boxes.graph_views
-        boxes.collapse_note boxes.gradient_bars boxes.box_size layout.routing boxes.graph_structure
-        boxes.shown_moment boxes.box_text boxes.node_states boxes.edge_content boxes.collapsed_box
+        graphviz.spline graphviz.column_lines boxes.full_detail_rows layout.columns cells.canvas boxes.repeats
+        boxes.graph_views boxes.collapse_note boxes.gradient_bars layout.routing boxes.shown_moment boxes.node_states
+        boxes.box_size boxes.box_text boxes.function_calls boxes.drawn_nodes boxes.graph_structure boxes.edge_content
+        boxes.collapsed_box
         boxes.box_content scene
         legend figure page.changes cells.viewport graphviz.box_label graphviz.legend_table
-        graphviz.box_levels graphviz.column_division
+        graphviz.column_division
         graphviz.direction_and_spacing graphviz.spine graphviz.coordinates
         graphviz.dot graphviz.column_layout detail_level picture_request page.html_document forms.picture_json
         forms.text forms.mermaid forms.dot_text graphviz.module_frames graphviz.figure_size graphviz.scene_drawing
@@ -112,11 +112,11 @@ INSIDE = {
         rank_recording recording_process""",
     "cli": """
         lessons options streams signals shell_quoting text_size sarif json_form recording_options trace_path
-        commands.keys progress picture_files recording_input commands.info argument_order rank_report program_run
+        commands.keys progress picture_files commands.info argument_order program_run recording_input rank_report
         debugger
         commands.whatif commands.diff commands.open main findings commands.tutor commands.record commands.monitor
         commands.export
-        commands.demo viewer recording_pages commands.run reported_recordings commands.graphify commands.gradcheck
+        commands.demo viewer recording_pages commands.run commands.graphify commands.gradcheck
         commands.show
         commands.check
         commands.why commands.explain""",
@@ -129,74 +129,78 @@ INSIDE = {
     "rerun": """
         change_parser branch branch_recording inputs custom_function_forward node_forward custom_function_backward
         iteration
-        finite_differences surrogate_gradients second_order pytorch_text checked_script reproduction_script""",
+        finite_differences surrogate_gradients second_order checked_script reproduction_script""",
     "explain": """
-        node_question operation_sets formula grad_history parameter_updates backward_passes training source_frames
-        program_text source_edit finding statements_without_effect display_names iteration_words
-        hook_effects recording_survey program_errors tracking value_computation initial_writes saved_memory
-        module_times module_costs iteration_summary outgoing_gradients pass_contributions
-        findings.training_loop.budget_alarms findings.gradient_values.nan_arithmetic
-        findings.gradient_values.nan_remedies findings.gradient_values.intended_infinities optimizer_construction
-        findings.training_loop.diverging_training findings.gradient_values.exploding_recurrence
-        findings.gradient_values.nan_origin findings.custom_functions.custom_backward_returns
-        findings.errors.checkpoint findings.errors.other_errors findings.errors.shape_and_dtype_mismatch
-        findings.missing_gradient.update_of_loop_variable findings.missing_gradient.ineffective_attribute
-        findings.missing_gradient.backward_of_module findings.model.positions_along_batch
-        findings.training_loop.state_reset_each_step findings.model.constant_condition
-        findings.model.recurrent_output findings.missing_gradient.dropped_result
-        findings.missing_gradient.no_gradient findings.missing_gradient.copied_model
-        findings.missing_gradient.unregistered_layers findings.missing_gradient.parameters_without_optimizer
-        findings.training_loop.adversarial_gradients findings.loss.critic_direction
-        findings.training_loop.gradient_clearing findings.gradient_values.opposed_pass_gradients
+        node_question operation_sets formula grad_history parameter_updates backward_passes training
+        source_frames program_text source_edit finding statements_without_effect display_names
+        iteration_words hook_effects recording_survey program_errors tracking value_computation
+        initial_writes saved_memory module_times module_costs iteration_summary outgoing_gradients
+        pass_contributions findings.training_loop.budget_alarms findings.gradient_values.nan_arithmetic
+        findings.gradient_values.nan_remedies findings.gradient_values.intended_infinities
+        optimizer_construction findings.training_loop.loss_trend
+        findings.gradient_values.exploding_recurrence findings.gradient_values.nan_origin
+        findings.custom_functions.custom_backward_returns findings.errors.checkpoint
+        findings.errors.shape_and_dtype_mismatch findings.missing_gradient.update_of_loop_variable
+        findings.missing_gradient.ineffective_attribute findings.missing_gradient.backward_of_module
+        findings.model.positions_along_batch findings.training_loop.state_reset_each_step
+        findings.model.constant_condition findings.model.recurrent_output
+        findings.missing_gradient.dropped_result findings.missing_gradient.no_gradient
+        findings.missing_gradient.copied_model findings.missing_gradient.unregistered_layers
+        findings.missing_gradient.parameters_without_optimizer findings.training_loop.adversarial_gradients
+        findings.loss.critic_direction findings.training_loop.gradient_clearing
+        findings.gradient_values.opposed_pass_gradients findings.errors.optimizer_parameters
         findings.training_loop.gradient_clipping findings.training_loop.loss_scale
         findings.training_loop.gradient_accumulation findings.training_loop.learning_rate
-        findings.missing_gradient.uses_without_gradient loss_contributions
         findings.gradient_values.grad_sum_over_passes findings.gradient_values.hook_mistakes
         findings.gradient_values.zero_gradient findings.computed_value findings.errors.second_backward
-        findings.errors.in_place_errors findings.model.softmax_index_groups findings.loss.broadcast
-        findings.loss.summed_loss findings.loss.masked_mean findings.model.one_flag_for_all_rows
-        findings.model.softmax_twice findings.model.squashed_twice findings.model.default_normalization_dimension
-        findings.loss.shifted_labels findings.loss.attached_target findings.loss.loss_of_other_part
-        findings.missing_gradient.cut_summand findings.missing_gradient.selection_without_history
-        findings.loss.target_range findings.loss.target_in_input findings.training_loop.running_sum
-        findings.training_loop.kept_graphs findings.missing_gradient.unused_losses
-        findings.training_loop.recurrent_state findings.training_loop.loss_not_falling
-        findings.gradient_values.vanishing_exploding findings.training_loop.steps_below_precision
-        findings.training_loop.unchanged_parameters findings.training_loop.moved_frozen_parameters
+        findings.errors.in_place_errors findings.errors.copied_graph findings.errors.state_dict_mismatch
+        findings.errors.inference_tensor findings.errors.untracked_loss findings.errors.backward_arguments
+        findings.errors.module_misuse findings.errors.error_messages findings.loss.broadcast
+        findings.loss.masked_mean findings.model.one_flag_for_all_rows findings.model.activation_twice
+        findings.model.default_normalization_dimension findings.loss.shifted_labels
+        findings.loss.attached_target findings.loss.loss_of_other_part findings.missing_gradient.cut_summand
+        findings.missing_gradient.selection_without_history findings.loss.target_range
+        findings.loss.target_in_input findings.training_loop.running_sum findings.training_loop.kept_graphs
+        findings.missing_gradient.unused_losses findings.training_loop.recurrent_state
+        findings.gradient_values.vanishing_exploding findings.training_loop.unchanged_parameters
+        findings.training_loop.moved_frozen_parameters
         findings.training_loop.weight_decay_of_masked_elements findings.model.shared_parameters
         findings.gradient_values.weight_symmetry findings.gradient_values.padding_row
         findings.state_and_data.data_parallel_replicas findings.state_and_data.aliased_state
         findings.state_and_data.keys_not_loaded findings.state_and_data.running_statistics
         findings.state_and_data.train_eval_mode findings.loss.inverted_loss_mask
-        findings.model.inverted_attention_mask findings.loss.contrastive_diagonal findings.loss.prediction_range
-        findings.loss.unbounded_loss findings.state_and_data.unread_variable findings.loss.log_scale
-        findings.loss.reparameterization_noise findings.training_loop.schedulers
-        findings.training_loop.unfinished_warm_up findings.model.missing_causal_mask findings.loss.early_mean
-        findings.loss.self_comparison findings.model.transmittance findings.gradient_values.flat_hinge
+        findings.model.inverted_attention_mask findings.loss.contrastive_diagonal
+        findings.loss.prediction_range findings.loss.unbounded_loss findings.state_and_data.unread_variable
+        findings.loss.log_scale findings.loss.reparameterization_noise findings.training_loop.schedulers
+        findings.model.missing_causal_mask findings.loss.early_mean findings.loss.self_comparison
+        findings.model.transmittance findings.gradient_values.flat_hinge
         findings.loss.reference_model_penalty findings.loss.constant_policy_ratio
-        findings.training_loop.carried_average findings.loss.constant_term findings.loss.unbalanced_loss_terms
-        findings.loss.batch_sum findings.state_and_data.sample_order findings.training_loop.reversed_list
-        findings.training_loop.uncalled_methods findings.missing_gradient.unlearned_buffer
-        findings.loss.label_smoothing findings.training_loop.overwritten_setting
-        findings.state_and_data.changed_data findings.loss.denoising_target findings.loss.fisher_information
-        findings.custom_functions.custom_backward_rule findings.custom_functions.overwritten_incoming_gradient
+        findings.training_loop.carried_average findings.loss.constant_term findings.loss.batch_sum
+        findings.loss.unbalanced_loss_terms findings.state_and_data.sample_order
+        findings.training_loop.reversed_list findings.training_loop.uncalled_methods
+        findings.missing_gradient.unlearned_buffer findings.loss.label_smoothing
+        findings.training_loop.overwritten_setting findings.state_and_data.data_changed_in_each_epoch
+        findings.loss.denoising_target findings.loss.fisher_information
+        findings.custom_functions.custom_backward_rule
+        findings.custom_functions.overwritten_incoming_gradient
         findings.custom_functions.saved_intermediates findings.model.data_layout
         findings.custom_functions.second_derivatives findings.loss.gradient_penalty
         findings.missing_gradient.unused_argument findings.training_loop.steps_without_new_gradient
         findings.training_loop.optimizer_made_in_loop findings.training_loop.undone_steps
-        findings.model.overwritten_inputs findings.gradient_values.hook_writes
-        findings.missing_gradient.lost_writes findings.model.normalization_of_one_element
-        findings.model.softmax_dimension findings.model.mask_after_softmax findings.model.duplicate_index
+        findings.model.overwritten_inputs findings.missing_gradient.lost_writes
+        findings.model.normalization_of_one_element findings.model.softmax_dimension
+        findings.model.mask_after_softmax findings.model.duplicate_index
         findings.loss.losses_of_log_probabilities findings.state_and_data.writes_through_data
         findings.training_loop.rising_rate findings.missing_gradient.untrained_rows
         findings.missing_gradient.detached_weight findings.training_loop.large_steps
         findings.model.large_first_weights findings.missing_gradient.frozen_zero_weights
-        findings.loss.policy_gradient_sign finding_kinds
-        findings.errors.missing_grad why failed_call leaf_findings checked_finding suppressed_findings check
-        typed_question node_facts event_description gradcheck_report whatif""",
+        findings.loss.policy_gradient_sign finding_kinds findings.errors.missing_grad why failed_call
+        leaf_findings suppressed_findings check typed_question node_facts event_description gradcheck_report
+        whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
-        modes operation_watchers anomaly_detection printing node tensor promotion random broadcasting instrumentation op
+        modes operation_watchers anomaly_detection printing node tensor promotion random broadcasting
+        instrumentation op
         pointwise_blocks ops._examples ops._kernels ops.strided views arguments argument_parser settings
         functions_and_methods number_conversion
         creation legacy_constructors ops.copying backward unsupported_methods operation_table ops._declaration
@@ -207,18 +211,19 @@ INSIDE = {
         linalg ops.normalization ops.pooling ops.random_draws random_tensors ops.sorting autograd.anomaly_mode
         autograd.function autograd.grad autograd.functional autograd.gradcheck autograd.graph autograd.variable
         utils.checkpoint utils.data.collate utils.data.dataset utils.data.sampler utils.data.dataloader
-        utils.hooks nn._families_by_dimension nn._module_calls nn.functional ops.statistics ops.cumulative ops.products
+        utils.hooks nn._families_by_dimension nn._module_calls nn.functional ops.statistics
+        ops.cumulative ops.products
         namespace operation_lookup type_stubs
         nn.hooks nn.parameter
         serialization
         nn.deprecated_names nn.init nn.module nn.activation nn.container nn.conv nn.distance nn.dropout nn.embedding
         nn.linear nn.attention nn.loss nn.padding nn.pooling nn.normalization nn.rnn nn.transformer nn.utils.rnn
         nn.vision nn.modules optim.optimizer optim.algorithms optim.lbfgs optim.lr_scheduler jit.static_graph
-        jit.graph_events jit.buffers jit.tensor_interpreter jit.notices jit.execution_plan jit.array_executor
-        jit.nested_tensors jit.graph_recorder jit.sharing jit.memory_capture graphs cuda static
+        jit.graph_events jit.tensor_interpreter jit.notices jit.execution_plan
+        jit.nested_tensors jit.graph_recorder jit.memory_capture graphs cuda static
         jit.traced_function jit.trace_check jit.trace jit.joint_graph existing_graph""",
     "tui": """
-        _finding_breakpoints panel_choice terminal_driver shown_graph glyphs styled_lines keymaps stop_reason
+        panel_choice terminal_driver shown_graph glyphs styled_lines keymaps stop_reason
         breakpoints
         stop_search terminal themes config type_ahead drawing.training_summary drawing.tensor_elements drawing.help
         drawing.watches_and_breakpoints drawing.module_tree drawing.program_output drawing.node_details
@@ -230,8 +235,7 @@ INSIDE = {
         live_session language.parser language.command_input language.completion line_mode live_line_mode
         widgets._graph_drawings widgets.panel_messages widgets.text_panel widgets.list_panels widgets.node_panel
         widgets.graph_canvas widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel
-        screens.panel_layout
-        screens.session_screen screens.palette screens.panel_stack screens.graph_reading screens.prompt_control
+        screens.session_screen screens.palette screens.panel_stack screens.prompt_control
         screens.key_and_row_actions screens.overlay_pages screens.comparison_screen screens.controller
         screens.debugger_screen screens.live_screen screens.tutor_screen app""",
 }

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from benchmarks.table import Row, duration
 
 if TYPE_CHECKING:
-    from gviz.explain.checked_finding import Checked
+    from gviz.explain.finding import Checked
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"

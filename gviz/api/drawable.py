@@ -17,10 +17,9 @@ from gviz.errors import GvizError
 from gviz.render.picture_request import last_moment
 from gviz.result_tensors import tensors_in
 from gviz.trace import load
-from gviz.trace.event_log import MemoryLog
+from gviz.trace.event_log import MemoryLog, with_names
 from gviz.trace.file.reader import open_trace
 from gviz.trace.navigation import end_of
-from gviz.trace.node_name_overlay import with_names
 from gviz.trace.recording import record as recording
 from gviz.trace.timeline import Timeline
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from gviz.errors import GvizError
 
 if TYPE_CHECKING:
-    from gviz.explain.checked_finding import Checked
-    from gviz.explain.finding import Finding
+    from gviz.explain.finding import Checked, Finding
     from gviz.trace.timeline import Timeline
 
 

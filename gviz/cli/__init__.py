@@ -8,7 +8,7 @@ Read first, in this order:
 
 The walk of ``gviz check train.py``: `main.py` imports only `commands/check.py`, for start-up. Its options come from
 `options.py` and `recording_options.py`; `argument_order.py` splits gviz's arguments from the script's. `program_run.py`
-runs the program and passes the signals on (`signals.py`); `reported_recordings.py` keeps its output on stderr, opens
+runs the program and passes the signals on (`signals.py`); `recording_input.py` keeps its output on stderr, opens
 the trace, and refuses one that has nothing to report. `findings.py` prints the findings, as text, `json_form.py` or
 `sarif.py`. What ``gviz show`` prints is in `recording_pages.py`.
 

@@ -17,8 +17,8 @@ from typing import Any
 import click
 
 from gviz.cli import shell_quoting, streams
-from gviz.cli.recording_input import holds_traces
 from gviz.errors import GvizError, did_you_mean
+from gviz.program.rank_trace_files import holds_traces
 from gviz.values.plain_text import shown
 
 

@@ -20,7 +20,6 @@ import click
 from gviz.api import output_files
 from gviz.cli import argument_order, recording_options, shell_quoting, signals, streams
 from gviz.cli.progress import Progress
-from gviz.cli.recording_input import holds_traces
 from gviz.cli.signals import SignalExitCode, SignalForwarder
 from gviz.cli.trace_path import TraceName
 from gviz.errors import GvizError
@@ -175,7 +174,7 @@ def is_trace(path: Path) -> bool:
         return True
     try:
         if path.is_dir():
-            return holds_traces(path)
+            return rank_trace_files.holds_traces(path)
         if not path.is_file():  # reading a pipe would wait for it, and take data from it
             return False
         with path.open("rb") as file:

@@ -1,19 +1,28 @@
-"""The input of a command: one recording, or a folder with those of all ranks of a training run."""
+"""The input of a command: one recording, or a folder with those of all ranks of a training run.
+
+`opened` reads a trace or a folder. `recorded` also takes a program, which it runs and records, and refuses recordings
+that hold nothing to report.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gviz.cli import argument_order
+from gviz.cli.program_run import Program, is_trace, record_program
 from gviz.cli.progress import with_progress
 from gviz.errors import GvizError
-from gviz.program.rank_trace_files import MAIN, OF_A_RANK
+from gviz.program import rank_trace_files
+from gviz.system.scratch import scratch_folder
 from gviz.values.plain_text import shown
 
 if TYPE_CHECKING:
@@ -85,18 +94,13 @@ def _rank(path: Path, files: ExitStack) -> Rank:
     return Rank(with_progress(read_timeline(files.enter_context(open_trace(path)))))
 
 
-def holds_traces(path: Path) -> bool:
-    """Return whether a path is a folder with traces, and not one that Python runs as a program."""
-    return path.is_dir() and not (path / "__main__.py").exists() and any(path.glob("*.gviz"))
-
-
 def in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
     """Return the traces of the last start of all ranks in the order of their numbers, and those of earlier starts.
 
     The program that started them is left out. GvizError if there is no trace.
     """
     traces = [path for path in folder.glob("*.gviz") if path.is_file()]
-    traces = [path for path in traces if path.name != MAIN] or traces
+    traces = [path for path in traces if path.name != rank_trace_files.MAIN] or traces
     if not traces:
         raise GvizError(f"there is no trace in {shown(str(folder))}", exit_code=3)
     traces.sort(key=lambda path: ([int(n) for n in re.findall(r"\d+", path.stem)] + [0], path.name))
@@ -106,21 +110,21 @@ def in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
 
 def _start(path: Path) -> int:
     """Return how many times ``torchrun`` had restarted the rank."""
-    rank = OF_A_RANK.fullmatch(path.name)
+    rank = rank_trace_files.OF_A_RANK.fullmatch(path.name)
     return int(rank[2] or 0) if rank else 0
 
 
 def _others(folder: Path, traces: list[Path], earlier: list[Path]) -> Iterator[str]:
     """Yield lines about other files in the folder, and about missing ranks."""
-    numbers = [OF_A_RANK.fullmatch(path.name) for path in traces]
+    numbers = [rank_trace_files.OF_A_RANK.fullmatch(path.name) for path in traces]
     there = {int(number[1]) for number in numbers if number}
     if len(there) == len(traces) and (missing := sorted(set(range(len(traces))) - there)):
         yield f"there is no trace of rank {', '.join(map(str, missing))}"
     if earlier:
         yield f"from before the ranks restarted: {few(earlier)}"
-    main = folder / MAIN
+    main = folder / rank_trace_files.MAIN
     if main not in traces and main.exists():
-        yield f"{MAIN} is the program that started them"
+        yield f"{rank_trace_files.MAIN} is the program that started them"
     known = {*traces, *earlier, main}
     others = sorted(path for path in folder.iterdir() if path not in known and not path.name.endswith(_SQLITE_SUFFIXES))
     if others:
@@ -189,3 +193,62 @@ def _by_rank(inputs: Recordings, text: Callable[[Timeline], Iterator[str]]) -> I
         gap = True
         yield f"{inputs.named(ranks)}:"
         yield from lines
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The recordings that a command reports on, of a trace or of a run of the program; an error if they hold nothing.
+
+
+@contextmanager
+def recorded(program: Program) -> Iterator[Recordings]:
+    """Yield the recordings in a trace, or run and record the program and yield that recording (see `trace_of`).
+
+    Raises GvizError if they have neither a tensor operation nor an error.
+    """
+    with trace_of(program) as trace, opened(trace) as inputs:
+        if not any(timeline.nodes or timeline.failures for timeline in inputs.timelines):
+            raise GvizError(
+                "no tensor operation was recorded, so there is nothing to report",
+                hint="the script must run the operations itself: call the function that contains them",
+                exit_code=3,
+            )
+        yield inputs
+
+
+@contextmanager
+def trace_of(program: Program) -> Iterator[Path]:
+    """Yield the path of a trace: the `program` itself if it is one, else the trace of a run of the program.
+
+    The trace of a run is deleted afterwards, unless the program has an `output`. If ranks were recorded, the path is
+    the folder with their traces. A signal that ended the program also ends the command, but only after the ``with``
+    block, so that the command still answers from what was recorded.
+    """
+    name, *arguments = program.argv
+    if not program.as_module and is_trace(Path(name)):
+        argument_order.refuse_for_trace(name, arguments)
+        yield Path(name)
+        return
+    with scratch_folder() as folder:
+        output = program.output or folder / rank_trace_files.MAIN
+        with _output_on_stderr():
+            recorded = record_program(replace(program, output=output))
+        try:
+            yield rank_trace_files.whole(recorded.trace)
+        except GvizError as error:
+            error.exit_code = recorded.interrupted or error.exit_code
+            raise
+    if recorded.interrupted:
+        raise click.exceptions.Exit(recorded.interrupted)
+
+
+@contextmanager
+def _output_on_stderr() -> Iterator[None]:
+    """In the ``with`` block, send the standard output of child processes to standard error."""
+    sys.stdout.flush()
+    stdout = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)

@@ -13,10 +13,10 @@ Read first:
 
 The findings are in `findings/`, by the symptom that a user sees: no gradient, zero, nan, an error, the loss, the loop.
 They share `outgoing_gradients` (what a backward rule sends, with numbers), `pass_contributions` (what arrived in one
-pass, and the sum), `loss_contributions` (how much of it each loss sent), `grad_history` (what passes and writes did to
-a ``.grad``), `value_computation` (how a value was computed), `display_names` (names of nodes), `source_frames` (places
-in the program), `iteration_words`, `tracking`, `parameter_updates` and `program_text`. `node_facts` and
-`event_description` use the same modules for the debugger.
+pass, the sum, and how much of it each loss sent), `grad_history` (what passes and writes did to a ``.grad``),
+`value_computation` (how a value was computed), `display_names` (names of nodes), `source_frames` (places in the
+program), `iteration_words`, `tracking`, `parameter_updates` and `program_text`. `node_facts` and `event_description`
+use the same modules for the debugger.
 
 A walk: ``gviz why x.grad`` reaches `typed_question.answer` with the text ``x.grad``. `gviz.query` finds the node
 ``#1 x`` and the aspect ``grad``. `why` asks `node_question`, which looks at the state of ``#1`` and returns the topic

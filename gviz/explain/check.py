@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gviz.events import NodeCreated
-from gviz.explain.checked_finding import LEVELS, Checked
 from gviz.explain.display_names import label
-from gviz.explain.finding import Finding, whole
+from gviz.explain.finding import LEVELS, Checked, Finding, whole
 from gviz.explain.finding_kinds import BY_NAME, KINDS, Kind
 from gviz.explain.findings.missing_gradient.copied_model import parameter_copies
 from gviz.explain.leaf_findings import leaf_findings

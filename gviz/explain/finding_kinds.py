@@ -20,17 +20,18 @@ from gviz.explain.findings.custom_functions import (
     second_derivatives,
 )
 from gviz.explain.findings.errors import (
+    backward_arguments,
     checkpoint,
+    error_messages,
     in_place_errors,
-    other_errors,
     second_backward,
     shape_and_dtype_mismatch,
+    untracked_loss,
 )
 from gviz.explain.findings.gradient_values import (
     flat_hinge,
     grad_sum_over_passes,
     hook_mistakes,
-    hook_writes,
     nan_origin,
     opposed_pass_gradients,
     padding_row,
@@ -61,7 +62,6 @@ from gviz.explain.findings.loss import (
     reparameterization_noise,
     self_comparison,
     shifted_labels,
-    summed_loss,
     target_in_input,
     target_range,
     unbalanced_loss_terms,
@@ -86,6 +86,7 @@ from gviz.explain.findings.missing_gradient import (
     update_of_loop_variable,
 )
 from gviz.explain.findings.model import (
+    activation_twice,
     constant_condition,
     data_layout,
     default_normalization_dimension,
@@ -101,13 +102,11 @@ from gviz.explain.findings.model import (
     recurrent_output,
     shared_parameters,
     softmax_dimension,
-    softmax_twice,
-    squashed_twice,
     transmittance,
 )
 from gviz.explain.findings.state_and_data import (
     aliased_state,
-    changed_data,
+    data_changed_in_each_epoch,
     data_parallel_replicas,
     keys_not_loaded,
     running_statistics,
@@ -119,15 +118,14 @@ from gviz.explain.findings.state_and_data import (
 from gviz.explain.findings.training_loop import (
     budget_alarms,
     carried_average,
-    diverging_training,
     gradient_accumulation,
     gradient_clearing,
     gradient_clipping,
     kept_graphs,
     large_steps,
     learning_rate,
-    loss_not_falling,
     loss_scale,
+    loss_trend,
     moved_frozen_parameters,
     optimizer_made_in_loop,
     overwritten_setting,
@@ -141,7 +139,6 @@ from gviz.explain.findings.training_loop import (
     uncalled_methods,
     unchanged_parameters,
     undone_steps,
-    unfinished_warm_up,
     weight_decay_of_masked_elements,
 )
 from gviz.explain.node_question import Question, Topic
@@ -229,13 +226,13 @@ KINDS: tuple[Kind, ...] = (
         "changed-data",
         "note",
         "data that a write in place changes again in each epoch, because it shares the memory of the data set",
-        find=changed_data.changed_again,
+        find=data_changed_in_each_epoch.changed_again,
     ),
     Kind(
         "written-by-hook",
         "warning",
         "a hook that writes to the parameter that it gets, where its gradient was meant",
-        find=hook_writes.written_by_hook,
+        find=hook_mistakes.written_by_hook,
     ),
     Kind(
         "written-gradient",
@@ -260,13 +257,13 @@ KINDS: tuple[Kind, ...] = (
         "untracked-loss",
         "error",
         "backward of a tensor that lost its autograd history",
-        explain=other_errors.explain_untracked_loss,
+        explain=untracked_loss.explain_untracked_loss,
     ),
     Kind(
         "given-gradient",
         "error",
         "backward got no gradient argument where it needs one, or one that does not fit",
-        explain=other_errors.explain_gradient_argument,
+        explain=backward_arguments.explain_gradient_argument,
     ),
     Kind(
         "mismatch",
@@ -278,7 +275,7 @@ KINDS: tuple[Kind, ...] = (
         "failed",
         "error",
         "the program or a backward pass ended with any other error",
-        explain=other_errors.explain_other,
+        explain=error_messages.explain_other,
     ),
     Kind(
         "nan-born",
@@ -405,7 +402,7 @@ KINDS: tuple[Kind, ...] = (
         "unfinished-warm-up",
         "warning",
         "a warm-up that counts steps of the optimizer, with a scheduler that is stepped once an epoch",
-        find=unfinished_warm_up.unfinished_warm_up,
+        find=schedulers.unfinished_warm_up,
     ),
     Kind(
         "rising-rate",
@@ -620,7 +617,7 @@ KINDS: tuple[Kind, ...] = (
         "summed-loss",
         "note",
         "a loss that sums over a batch instead of taking its mean",
-        find=summed_loss.summed_loss,
+        find=batch_sum.summed_loss,
     ),
     Kind(
         "mean-and-sum",
@@ -638,13 +635,13 @@ KINDS: tuple[Kind, ...] = (
         "softmax-twice",
         "warning",
         "a softmax of probabilities: the loss applies it itself",
-        find=softmax_twice.softmax_twice,
+        find=activation_twice.softmax_twice,
     ),
     Kind(
         "squashed-twice",
         "warning",
         "a sigmoid or tanh of its own result, as in the correction of a log-probability",
-        find=squashed_twice.squashed_twice,
+        find=activation_twice.squashed_twice,
     ),
     Kind(
         "no-log-probabilities",
@@ -1032,7 +1029,7 @@ KINDS: tuple[Kind, ...] = (
         "diverging",
         "warning",
         "a loss that grows to a thousand times its start, and that still rises",
-        find=diverging_training.diverging,
+        find=loss_trend.diverging,
     ),
     Kind(
         "untrained-rows",
@@ -1052,7 +1049,7 @@ KINDS: tuple[Kind, ...] = (
         "a learning rate so large that the first steps make parameters grow until a number is inf or nan",
         find=large_steps.large_steps,
     ),
-    Kind("not-falling", "note", "a loss that is no smaller after many steps", find=loss_not_falling.not_falling),
+    Kind("not-falling", "note", "a loss that is no smaller after many steps", find=loss_trend.not_falling),
     Kind("unused-losses", "note", "losses of a loop without a backward pass", find=unused_losses.unused_losses),
     Kind(
         "unchanged",

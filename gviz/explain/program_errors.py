@@ -8,13 +8,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from gviz.events import BackwardFinished, Failed, NodeCreated
+from gviz.events import (
+    BackwardFinished,
+    Failed,
+    NodeCreated,
+)
 from gviz.explain.backward_passes import pass_started
 from gviz.explain.finding import Finding
-from gviz.explain.program_text import Statement, called_name, line_text, statement_at
+from gviz.explain.program_text import (
+    Statement,
+    called_name,
+    line_text,
+    statement_at,
+)
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.values.number_text import shape_text
 from gviz.values.plain_text import clipped, file_line, shown
 
 _LOOKED_AT = 1000
@@ -159,3 +169,8 @@ def _failure_of_pass(timeline: Timeline, seq: int, event: BackwardFinished) -> F
     started = pass_started(timeline, event.pass_nr)
     frames = timeline.stack(started.stack) if started is not None else ()
     return Failure(timeline, seq, event.raised or "an error", event.error, timeline.at(seq).node, frames)
+
+
+def shape_in(text: str) -> str:
+    """Return the shape that a part of a message has, such as ``torch.Size([2, 3])``."""
+    return shape_text(tuple(int(size) for size in re.findall(r"\d+", text)))

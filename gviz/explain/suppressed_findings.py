@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gviz.events import ScopeEntered
-from gviz.explain.checked_finding import Checked
-from gviz.explain.finding import Finding, whole
+from gviz.explain.finding import Checked, Finding, whole
 from gviz.explain.findings.training_loop.rising_rate import RATE_THAT_WORKED
 from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import ancestors

@@ -32,3 +32,8 @@ def rank_traces(trace: Path) -> list[Path]:
 def whole(trace: Path) -> Path:
     """Return the folder if there are ranks next to a trace, otherwise the trace."""
     return trace.parent if rank_traces(trace) else trace
+
+
+def holds_traces(path: Path) -> bool:
+    """Return whether a path is a folder with traces, and not one that Python runs as a program."""
+    return path.is_dir() and not (path / "__main__.py").exists() and any(path.glob("*.gviz"))

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 from gviz import events as e
 from gviz.system.cooperative_work import WorkProgress
-from gviz.trace import masked_infinities
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.event_log import EventLog, birth, expect
 from gviz.trace.graph_state import Bad
 from gviz.trace.index.reference_checks import References
 from gviz.trace.index.search_index import Index
-from gviz.trace.nonfinite import first_nonfinite, first_place
+from gviz.trace.nonfinite import FirstBad, first_bad, first_nonfinite, first_place, masked_share
 
 _DEEPEST = 100
 """The search follows infinities through at most this many operations, back to where they were written."""
@@ -29,7 +28,7 @@ class ErrorIndex:
         self._events = events
         self._searched = 0 if index.first_bad is None else index.count  # the search for a nan has reached this event
         self._first_bad = index.first_bad or 0
-        self._bad = masked_infinities.FirstBad()
+        self._bad = FirstBad()
         self._masked: dict[int, float] = {}
         self._firsts: dict[Bad, tuple[int, int]] = {}  # the first event with one, and how far the search went
 
@@ -62,7 +61,7 @@ class ErrorIndex:
         while not self._first_bad and self._searched < self._index.count:
             yield WorkProgress("looking for nan and inf: event", self._searched, self._index.count)
             end = min(self._searched + _PART, self._index.count)
-            self._first_bad = masked_infinities.first_bad(self._log, self._searched + 1, end + 1, self._bad)
+            self._first_bad = first_bad(self._log, self._searched + 1, end + 1, self._bad)
             self._searched = end
 
     def is_masked(self, node: int) -> bool:
@@ -75,9 +74,7 @@ class ErrorIndex:
             if not born or not left:
                 return 0.0
             created = birth(self._events, born, node)
-            self._masked[node] = masked_infinities.masked_share(
-                created, lambda source: self._share_of_input(source, born, left - 1)
-            )
+            self._masked[node] = masked_share(created, lambda source: self._share_of_input(source, born, left - 1))
         return self._masked[node]
 
     def _share_of_input(self, node: int, user_born: int, left: int) -> float:

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from gviz.errors import GvizError
-from gviz.events import Event, NodeCreated, OpSeen, SourceSeen, StackSeen
+from gviz.events import Event, Named, NodeCreated, OpSeen, SourceSeen, StackSeen
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.iterations import IterationPattern
 from gviz.trace.stack_tree import Stacks
@@ -215,6 +215,18 @@ class MemoryLog:
     def refresh(self) -> int:
         """Return the length."""
         return len(self._events)
+
+
+def with_names(log: EventLog, names: Mapping[int, str]) -> MemoryLog:
+    """Return a copy of a log in memory, with these node names appended. Large arrays keep only their statistics."""
+    copy = MemoryLog([*log.ops.values(), *log.stacks.definitions()])
+    copy.framework = log.framework
+    copy.sources |= log.sources
+    for _, event in log.select(1, len(log) + 1, KIND_NUMBERS.values()):
+        copy.append(event)
+    for node, name in names.items():
+        copy.append(Named(node, name))
+    return copy
 
 
 class Reads(Protocol):

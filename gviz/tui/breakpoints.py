@@ -1,8 +1,8 @@
 """The breakpoints of a session: their numbers, switches, hit counts, next stop, and marked source lines.
 
-The list contains two kinds of things: a `Breakpoint` set in the debugger, whose moments are in the recording (`Hits`),
-and a `Call` in the program, such as ``gviz.breakpoint()``, whose moments only the session over that program knows. Both
-answer `after`, `before` and `stops_at`.
+The list contains two kinds of things: a `Breakpoint` set in the debugger, whose moments are in the recording (`Hits`)
+or are those of findings (`FindingHits`), and a `Call` in the program, such as ``gviz.breakpoint()``, whose moments only
+the session over that program knows. Both answer `after`, `before` and `stops_at`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from math import inf
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, did_you_mean
+from gviz.explain.finding import Finding, whole
 from gviz.query import expressions
 from gviz.query_syntax.condition import condition
 from gviz.query_syntax.stop_condition import AtFinding, Stop
+from gviz.system.cooperative_work import WorkProgress
 from gviz.trace.breakpoint_hits import Hit, Hits, stretches
 from gviz.trace.graph_state import BAD
 from gviz.trace.timeline import Timeline
@@ -34,8 +36,6 @@ def hits_of(timeline: Timeline, stop: Stop) -> Hits:
     """Return the moments that a stop matches. Raises GvizError for an invalid expression or kind of finding."""
     if not isinstance(stop.at, AtFinding):
         return expressions.hits_of(timeline, stop)
-    from gviz.tui._finding_breakpoints import FindingHits  # imports every kind of finding: only on demand
-
     return FindingHits(timeline, stop, stop.at.kind)
 
 
@@ -349,3 +349,68 @@ def nodes_of_line(timeline: Timeline, n: int, path: str, line: int) -> Iterator[
 def entry_text(one: BreakpointEntry) -> str:
     """Return a breakpoint as ``info break`` shows it."""
     return f"{one.number}  {shown(one.words)}" + " (off)" * (not one.enabled)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The moments of findings, for ``break finding vanishing net.*``.
+
+
+class FindingHits(Hits):
+    """The events of findings of one kind (empty: of any kind), searched once, and again after the recording grew.
+
+    Raises GvizError for an unknown kind.
+    """
+
+    def __init__(self, timeline: Timeline, stop: Stop, kind: str) -> None:
+        super().__init__(timeline, stop)
+        self._finding_kinds = _kinds_named(kind)
+        self._seen = -1
+        self._hits: list[Hit] = []
+
+    def can_hit(self) -> bool:
+        """Return whether there is any finding."""
+        return bool(self._all())
+
+    def in_stretch(self, stretch: range) -> list[Hit]:
+        """Return the findings in a range of events."""
+        return [hit for hit in self._all() if hit.n in stretch]
+
+    def preparation(self) -> Iterator[WorkProgress]:
+        """Search for the findings, unless the current recording was searched already."""
+        if self._seen == len(self._timeline):
+            return
+        from gviz.explain.check import findings  # imports every kind of finding: only on demand
+
+        seen, by_event = len(self._timeline), {}
+        for one in findings(self._timeline):
+            if isinstance(one, WorkProgress):
+                yield one
+            elif one.event and self._fits(one):
+                by_event[one.event] = one
+        self._hits = [hit for n in sorted(by_event) if (hit := self._hit(by_event[n])) is not None]
+        self._seen = seen
+
+    def _all(self) -> list[Hit]:
+        for _ in self.preparation():
+            pass
+        return self._hits
+
+    def _fits(self, finding: Finding) -> bool:
+        of_place = self._matching is None or any(one.node and one.node in self._matching for one in whole(finding))
+        return of_place and finding.kind in self._finding_kinds
+
+    def _hit(self, finding: Finding) -> Hit | None:
+        event = self._timeline.event(finding.event)
+        hit = self._tested(finding.event, finding.node or self._timeline.at(finding.event).node, event)
+        return Hit(hit.n, hit.note or f"{finding.kind}: {clipped(finding.text, 200)}") if hit is not None else None
+
+
+def _kinds_named(kind: str) -> frozenset[str]:
+    """Return the kinds that a stop names: one, or all for an empty name. Raises GvizError for an unknown kind."""
+    from gviz.explain.finding_kinds import findable  # imports every kind of finding: only on demand
+
+    known = [one.name for one in findable()]
+    if kind and kind not in known:
+        hint = did_you_mean(kind, known, ", ".join(known))
+        raise GvizError(f"there is no kind of finding {clipped(kind, 30)}", hint=hint, exit_code=2)
+    return frozenset([kind] if kind else known)

@@ -60,7 +60,7 @@ def trace(request, tmp_path_factory):
 
 def test_the_pattern_knows_reprs():
     assert reprs(
-        {"a": ["<gviz.trace.backward_reach.Arrivals object at 0x7f>", "Value(dtype='f')", "gviz.values.Value"]}
+        {"a": ["<gviz.trace.index.backward_reach.Arrivals object at 0x7f>", "Value(dtype='f')", "gviz.values.Value"]}
     )
     assert not reprs({"a": ["Linear(in: 3)", "w < 3", "<module>", "2 * x"]})
 

@@ -11,8 +11,7 @@ from stories import chain, demo, failed, hostile, iterations, late
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.explain.check import check
-from gviz.explain.checked_finding import LEVELS
-from gviz.explain.finding import lines, whole
+from gviz.explain.finding import LEVELS, lines, whole
 from gviz.explain.why import why
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline

@@ -17,8 +17,7 @@ from gviz.cli.sarif import _location
 from gviz.cli.sarif import text as sarif
 from gviz.errors import GvizError
 from gviz.explain.check import check_ranks
-from gviz.explain.checked_finding import Checked
-from gviz.explain.finding import Finding, edit_of
+from gviz.explain.finding import Checked, Finding, edit_of
 from gviz.explain.finding_kinds import findable
 from gviz.source.call_stack import Frame
 

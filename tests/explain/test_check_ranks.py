@@ -1,8 +1,7 @@
 """What a check finds on several ranks: told once, with those that have it."""
 
 from gviz.explain.check import check_ranks
-from gviz.explain.checked_finding import Checked
-from gviz.explain.finding import Finding
+from gviz.explain.finding import Checked, Finding
 from gviz.source.call_stack import Frame
 
 

@@ -1,7 +1,6 @@
 """Which findings a check leaves out next to another one: those that follow from it, and no others."""
 
-from gviz.explain.checked_finding import Checked
-from gviz.explain.finding import Finding, Number
+from gviz.explain.finding import Checked, Finding, Number
 from gviz.explain.findings.training_loop.rising_rate import RATE_THAT_WORKED
 from gviz.explain.suppressed_findings import without_consequences
 

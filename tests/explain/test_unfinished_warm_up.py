@@ -3,7 +3,7 @@
 import pytest
 from explain.programs import recorded_text
 
-from gviz.explain.findings.training_loop.unfinished_warm_up import unfinished_warm_up
+from gviz.explain.findings.training_loop.schedulers import unfinished_warm_up
 from gviz.explain.recording_survey import Survey
 from gviz.trace.timeline import Timeline
 

@@ -141,9 +141,9 @@ def test_a_pass_that_made_a_graph_keeps_it_for_the_next():
 def test_a_script_holds_so_many_numbers_and_no_more(monkeypatch):
     timeline = timeline_of(product)
     loss = NamedNodes(timeline).last("loss", len(timeline))
-    monkeypatch.setattr("gviz.rerun.pytorch_text.MOST_ELEMENTS", 6)
+    monkeypatch.setattr("gviz.rerun.reproduction_script.MOST_ELEMENTS", 6)
     assert script(timeline, len(timeline), loss)  # x, -2, 4, 1, and the loss and x.grad to compare with
-    monkeypatch.setattr("gviz.rerun.pytorch_text.MOST_ELEMENTS", 5)
+    monkeypatch.setattr("gviz.rerun.reproduction_script.MOST_ELEMENTS", 5)
     with pytest.raises(GvizError, match="more than 5 numbers"):
         script(timeline, len(timeline), loss)
 

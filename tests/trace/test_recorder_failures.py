@@ -49,7 +49,7 @@ def refuse(thread):
 threading.Thread.start = refuse
 """
 NO_MEMORY = """
-from gviz.trace.file.event_table import EventTable
+from gviz.trace.file.writer import EventTable
 def refuse(*given):
     raise MemoryError
 EventTable.put = refuse

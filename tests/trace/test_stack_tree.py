@@ -17,10 +17,9 @@ from gviz.source import call_stack
 from gviz.source.call_stack import DEEPEST, Frame
 from gviz.trace import load
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
-from gviz.trace.event_log import MemoryLog
+from gviz.trace.event_log import MemoryLog, with_names
 from gviz.trace.file.reader import open_trace
 from gviz.trace.file.writer import TraceWriter
-from gviz.trace.node_name_overlay import with_names
 from gviz.trace.stack_tree import Stacks
 from tests.trace.test_hostile import change
 

@@ -20,9 +20,9 @@ from gviz.engine import nn
 from gviz.errors import GvizError
 from gviz.system.cooperative_work import finished
 from gviz.trace import timeline as timelines
-from gviz.trace.backward_reach import seed_sum
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.graph_state import Contribution, Iteration, Phase
+from gviz.trace.index.backward_reach import seed_sum
 from gviz.trace.index.change_lists import ChangeList
 from gviz.trace.index.event_columns import distinct
 from gviz.trace.timeline import Timeline, read_timeline

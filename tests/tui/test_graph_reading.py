@@ -7,7 +7,7 @@ from textual.widgets import OptionList
 
 from gviz.errors import GvizError
 from gviz.tui import shown_graph
-from gviz.tui.screens.graph_reading import GraphReading
+from gviz.tui.screens.debugger_screen import GraphReading
 from gviz.tui.shown_graph import Folds
 
 

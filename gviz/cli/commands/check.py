@@ -12,13 +12,13 @@ import click
 from gviz.cli import argument_order, findings, shell_quoting, streams
 from gviz.cli.program_run import SCRIPT_CONTEXT, Program, command_line, is_trace, takes_program
 from gviz.cli.progress import with_progress
-from gviz.cli.reported_recordings import recorded
+from gviz.cli.recording_input import recorded
 from gviz.errors import GvizError, did_you_mean
 
 if TYPE_CHECKING:
     from gviz.cli.recording_input import Recordings
     from gviz.explain.check import RankFinding
-    from gviz.explain.checked_finding import Checked
+    from gviz.explain.finding import Checked
     from gviz.explain.finding_kinds import Kind
     from gviz.trace.timeline import Timeline
 
@@ -76,7 +76,7 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
     standard error. Options of gviz come before SCRIPT. In a folder with the traces of ranks each one is checked;
     where they first differ is a warning.
     """
-    from gviz.explain.checked_finding import LEVELS
+    from gviz.explain.finding import LEVELS
 
     kinds, grave = _kinds(only, ignore), LEVELS[: LEVELS.index(fail_on) + 1]
     with recorded(program) as inputs:
@@ -114,7 +114,7 @@ def _all_findings(inputs: Recordings, kinds: list[Kind]) -> list[RankFinding]:
 def _parted(inputs: Recordings) -> Iterator[tuple[int, Checked]]:
     """Yield the ranks that differ from another one, each with its finding."""
     from gviz.cli.rank_report import compared
-    from gviz.explain.checked_finding import Checked
+    from gviz.explain.finding import Checked
     from gviz.render.ranks_text import finding
 
     for each in compared(inputs):

@@ -12,7 +12,7 @@ from gviz.cli import recording_input
 from gviz.cli.options import at_option
 from gviz.cli.program_run import SCRIPT_CONTEXT, Program, takes_program
 from gviz.cli.progress import with_progress
-from gviz.cli.reported_recordings import recorded
+from gviz.cli.recording_input import recorded
 from gviz.errors import GvizError
 from gviz.system.cooperative_work import LongWork, WorkProgress
 from gviz.values.plain_text import shown

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gviz.cli.program_run import SCRIPT_CONTEXT, Program, takes_program
-from gviz.cli.reported_recordings import recorded
+from gviz.cli.recording_input import recorded
 from gviz.errors import GvizError, did_you_mean
 from gviz.values.plain_text import file_line, shown
 

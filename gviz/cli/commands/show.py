@@ -10,8 +10,8 @@ from gviz.cli import argument_order, recording_input, shell_quoting
 from gviz.cli.argument_order import OptionsAfterScript
 from gviz.cli.options import at_option
 from gviz.cli.program_run import Program, engine_option
+from gviz.cli.recording_input import trace_of
 from gviz.cli.recording_pages import PAGES
-from gviz.cli.reported_recordings import trace_of
 from gviz.errors import GvizError
 from gviz.program.recording_request import Engine
 

@@ -7,7 +7,7 @@ import click
 from gviz.cli import argument_order, findings
 from gviz.cli.options import at_option
 from gviz.cli.program_run import SCRIPT_CONTEXT, Program, takes_program
-from gviz.cli.reported_recordings import recorded
+from gviz.cli.recording_input import recorded
 
 
 @click.command("why", cls=argument_order.OptionsAfterPlace, context_settings=SCRIPT_CONTEXT)

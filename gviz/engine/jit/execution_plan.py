@@ -1,4 +1,4 @@
-"""Plans how a static graph runs on arrays: forwards, casts and buffers.
+"""Plans how a static graph runs on arrays (forwards, casts and buffers), and runs it.
 
 Every line of a plan does what `apply` does for one operation: 0-dimensional operands of operators are NumPy scalars,
 and dtypes are promoted. The result of a ufunc is written to a free buffer, if that gives the same bits. The results
@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.jit.buffers import Buffers
 from gviz.engine.jit.static_graph import Form, Node, Ref, StaticGraph
+from gviz.engine.modes import thread
 from gviz.engine.op import Op, promote_operands
-from gviz.engine.tensor import Tensor
+from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values.value import Array
 
 UFUNCS: dict[Any, Any] = {
@@ -200,3 +200,153 @@ def _shared_storages(graph: StaticGraph) -> frozenset[int]:
     """Return the memory that more than one value uses."""
     counts = Counter(form.storage for node in graph.nodes for form in node.outputs)
     return frozenset([storage for storage, count in counts.items() if count > 1])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Assigns the results of a plan to buffers, by how long each memory is needed.
+
+
+class Buffers:
+    """Assigns buffers to results, and takes them back after the last use of everything in them.
+
+    `forms` are the buffers that must exist, by name. `escaping` is the memory that outlives a run, which gets no
+    buffer.
+    """
+
+    def __init__(self, graph: StaticGraph) -> None:
+        self.graph = graph
+        self.forms: dict[str, Form] = {}
+        self.escaping = frozenset([graph.form(ref).storage for ref in graph.outputs])
+        self._last = _last_uses(graph)
+        self._ending: dict[int, list[int]] = {}
+        for storage, number in self._last.items():
+            self._ending.setdefault(number, []).append(storage)
+        self._names: dict[int, str] = {}
+        self._free: dict[tuple[object, ...], list[str]] = {}
+        self._dropped: dict[int, list[int]] = _dropped(graph, self._last, self.escaping)
+
+    def for_result(self, number: int, node: Node) -> str | None:
+        """The buffer for the result of a pointwise operation, or None if it must have its own memory.
+
+        It may be the buffer of an operand whose last use this is.
+        """
+        self._take_back(number)
+        form = node.outputs[0]
+        if form.storage in self.escaping or not _is_dense(form):
+            return None
+        free = self._free.setdefault((form.shape, form.dtype, form.strides), [])
+        if free:
+            name = free.pop()
+        else:
+            name = f"b{len(self.forms)}"
+            self.forms[name] = form
+        self._names[form.storage] = name
+        return name
+
+    def dropped_after(self, number: int) -> list[int]:
+        """The nodes whose results, in memory of their own, are not needed after this one."""
+        self._take_back(number)
+        owned = self._names
+        return [n for n in self._dropped.get(number, ()) if self.graph.nodes[n].outputs[0].storage not in owned]
+
+    def _take_back(self, number: int) -> None:
+        for storage in self._ending.pop(number, ()):
+            name = self._names.pop(storage, None)
+            if name is not None:
+                form = self.forms[name]
+                self._free.setdefault((form.shape, form.dtype, form.strides), []).append(name)
+
+
+def _last_uses(graph: StaticGraph) -> dict[int, int]:
+    """Return the last node that makes, reads or writes each memory."""
+    last: dict[int, int] = {}
+    for number, node in enumerate(graph.nodes):
+        for form in (*node.outputs, *[graph.form(ref) for ref in node.inputs]):
+            last[form.storage] = number
+    return last
+
+
+def _dropped(graph: StaticGraph, last: dict[int, int], escaping: frozenset[int]) -> dict[int, list[int]]:
+    """Return the arrays that can be freed after each node: those of nodes with one output that is not returned."""
+    dropped: dict[int, list[int]] = {}
+    for number, node in graph.operations():
+        form = node.outputs[0]
+        if len(node.outputs) == 1 and form.shape and form.storage not in escaping:
+            dropped.setdefault(last[form.storage], []).append(number)
+    return dropped
+
+
+def _is_dense(form: Form) -> bool:
+    """Return whether the elements have no gaps, in any order of dimensions."""
+    expected = form.dtype.itemsize
+    for stride, size in sorted(zip(form.strides, form.shape, strict=True)):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return expected > 0
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Runs a static graph on arrays: without tensors, nodes or the user's Python code, in planned buffers.
+#
+# The plan is a straight-line function on local variables, generated as text and compiled once (`planned`). The
+# text contains nothing from the graph but numbers. Buffers belong to one running plan: a second thread gets its own.
+
+Run = Callable[..., tuple[Any, ...]]
+
+
+class Executor:
+    """The plan of one graph, made at its first run, and its idle instances."""
+
+    def __init__(self, graph: StaticGraph) -> None:
+        self._graph = graph
+        self._plan: Plan | None = None
+        self._idle: list[Run] = []
+
+    def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """The outputs for inputs of the recorded shapes, dtypes and layouts. Raises what the operations raise."""
+        try:
+            run = self._idle.pop()
+        except IndexError:
+            run = self.instance()
+        try:
+            results = thread.quietly(run, *[t._array for t in inputs])
+        except ValueError as error:
+            raise RuntimeError(str(error)) from error
+        finally:
+            self._idle.append(run)
+        assert self._plan is not None
+        for written in self._plan.written:
+            written._counter[0] += 1
+        for place in self._plan.written_inputs:
+            inputs[place]._counter[0] += 1
+        return [new_tensor(a if a.__class__ is np.ndarray else np.asarray(a)) for a in results]
+
+    def instance(self) -> Run:
+        """The plan as a function of the input arrays, with its own buffers."""
+        if self._plan is None:
+            self._plan = planned(self._graph)
+        space = dict(self._plan.names)
+        for name, form in self._plan.buffers.items():
+            space[name] = buffer(form.shape, form.dtype, form.strides)
+        exec(self._plan.code, space)
+        run: Run = space["run"]
+        return run
+
+
+def buffer(shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...]) -> Array:
+    """New uninitialized memory for a dense array with these strides."""
+    order = sorted(range(len(shape)), key=lambda dim: -strides[dim])
+    memory = np.empty([shape[dim] for dim in order], dtype)
+    return memory.transpose(np.argsort(order)) if order else memory
+
+
+def is_planned(graph: StaticGraph) -> bool:
+    """Whether a plan gives the same as the operations: sizes are known, and no output shares memory with anything."""
+    if graph.dynamic:
+        return False
+    outside = {node.outputs[0].storage for node in graph.nodes if node.op is None and not node.fresh}
+    if any(node.effect == "become" and node.outputs[0].storage in outside for node in graph.nodes):
+        return False
+    storages = [graph.form(ref).storage for ref in graph.outputs]
+    return len(set(storages)) == len(storages) and outside.isdisjoint(storages)

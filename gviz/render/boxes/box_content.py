@@ -18,8 +18,7 @@ from gviz.render.boxes.collapsed_box import group_rows, group_states, group_stat
 from gviz.render.boxes.edge_content import brings, hook_words
 from gviz.render.boxes.folding import Group
 from gviz.render.boxes.graph_structure import Structure
-from gviz.render.boxes.node_remarks import cut_text, remark
-from gviz.render.boxes.node_states import State, state_word, states_of, status
+from gviz.render.boxes.node_states import State, cut_text, remark, state_word, states_of, status
 from gviz.render.boxes.shown_moment import Now
 from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.values.plain_text import file_line

@@ -32,7 +32,7 @@ from gviz.render.boxes.folding import Group, ModuleCall, Preparation
 from gviz.render.boxes.full_detail_rows import detail_count, detail_width
 from gviz.render.boxes.gradient_bars import BRIEF_BARS, bars_width, part_parameters, step_results
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.node_remarks import cut_text, cuts, remark
+from gviz.render.boxes.node_states import cut_text, cuts, remark
 from gviz.render.boxes.tensor_pictures import CELL, DIGITS, THUMBNAIL_LINES
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline

@@ -52,8 +52,7 @@ from gviz.render.boxes.gradient_bars import (
     part_parameters,
     step_results,
 )
-from gviz.render.boxes.node_remarks import cut_text, cuts
-from gviz.render.boxes.node_states import State, cut_word, has_no_gradient, state_word
+from gviz.render.boxes.node_states import State, cut_text, cut_word, cuts, has_no_gradient, state_word
 from gviz.render.boxes.shown_moment import Now, is_masked
 from gviz.render.boxes.tensor_pictures import DIGITS
 from gviz.trace.graph_state import OPTIMIZER, NodeInfo, NodeState

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from gviz.events import BackwardStarted, Edge, GradAccumulated, GradSet
 from gviz.render.boxes.edges import Origins
 from gviz.render.boxes.graph_options import Content, Options
-from gviz.render.boxes.node_remarks import writes_in_place
+from gviz.render.boxes.node_states import writes_in_place
 from gviz.trace.graph_state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 

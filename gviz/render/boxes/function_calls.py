@@ -30,7 +30,7 @@ from gviz.events.documented_operation_names import ABBREVIATED, DOCUMENTED
 from gviz.explain.display_names import is_mask, public_name, with_mode
 from gviz.render.boxes.data_preparation import with_data
 from gviz.render.boxes.folding import CALLS, CallGraph, Filter, ModuleCall, around
-from gviz.render.boxes.node_remarks import is_inside_call
+from gviz.render.boxes.node_states import is_inside_call
 from gviz.render.boxes.repeats import with_repeats
 from gviz.source import parsing
 from gviz.source.call_stack import Frame, source_lines

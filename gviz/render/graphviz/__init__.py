@@ -10,7 +10,7 @@ Read first:
 `direction_and_spacing.py` fits a diagram to a screen or slide, and `spine.py` has its straight lines.
 `readable_detail.py` finds out with how much detail the text of a figure can be read (`figure_size.py`). A long or
 narrow graph is folded into columns: `column_choice.py` decides whether and into how many, `column_division.py` divides
-the boxes by their levels (`box_levels.py`), `column_layout.py` places them, and `column_lines.py` routes the lines
+the boxes by their levels, `column_layout.py` places them, and `column_lines.py` routes the lines
 between them, whose points are in `spline.py`. `digraph.py` is what ``gviz.make_dot`` returns, and `svg_output.py` makes
 Graphviz's SVG smaller.
 """

@@ -9,7 +9,7 @@ from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.box_size import Outline
 from gviz.render.boxes.edge_content import Edge
 from gviz.render.graphviz.box_label import CHARACTER
-from gviz.render.graphviz.box_levels import box_levels
+from gviz.render.graphviz.column_division import box_levels
 from gviz.render.scene import Scene
 from gviz.render.theme import Direction
 

@@ -13,6 +13,6 @@ finds 7, and takes the value from that event. A clean close stores the columns i
 rebuild them (`event_columns.py`, `search_index.restored`).
 
 `reference_checks.py` validates the node numbers that events of an untrusted file refer to. `threads.py` has the
-backward pass, the rule and the module call in which each event happened; `reachability.py` has the nodes that a pass
-will reach.
+backward pass, the rule and the module call in which each event happened; `backward_reach.py` has the nodes that a
+pass will reach.
 """

@@ -11,12 +11,11 @@ import numpy as np
 
 from gviz import events as e
 from gviz.events import Output
-from gviz.trace.backward_reach import Reach, seed_sum, standing
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.event_log import EventLog, birth, damaged, expect
 from gviz.trace.graph_state import Contribution, NodeState, OutputState, Step
+from gviz.trace.index.backward_reach import FailedPasses, Reach, seed_sum, standing, swept
 from gviz.trace.index.change_lists import EMPTY
-from gviz.trace.index.reachability import FailedPasses, swept
 from gviz.trace.index.reference_checks import References
 from gviz.trace.index.search_index import Index, output_key
 from gviz.trace.tensor_storage import value_after

@@ -11,7 +11,6 @@ import numpy as np
 
 from gviz import events as e
 from gviz.events import Edge
-from gviz.trace.backward_reach import Carriers
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.event_log import Columns, EventLog
 from gviz.trace.index.change_lists import ChangeList, Run
@@ -125,6 +124,38 @@ _WHOLE = e.changing("node", "requires_grad", "pass_end", "call", "call_end")
 """The events whose content the index needs, too."""
 
 _DECODED = frozenset(kinds(*PHASE_EVENTS, *_IN_EVENTS, *_WHOLE, *e.OF_SEVERAL_NODES))
+
+
+class Carriers:
+    """Tracks which outputs can have a gradient, and therefore which edges carry one, as nodes are created and leaves
+    change `requires_grad`.
+    """
+
+    __slots__ = ("_plain", "_requiring")
+
+    def __init__(self) -> None:
+        self._requiring: set[int] = set()
+        self._plain: set[Edge] = set()  # outputs of these nodes whose dtype cannot have a gradient
+
+    def see_node(self, created: e.NodeCreated) -> list[bool]:
+        """Add a new node. Returns for each input whether the node's backward rule sends a gradient to it."""
+        # no_grad made a view of a leaf: it requires a gradient but never gets one
+        if created.requires_grad and not created.untracked:
+            self._requiring.add(created.node)
+        if created.requires_grad or created.kind != "op":
+            values = enumerate(output.value for output in created.outputs)
+            self._plain.update((created.node, nr) for nr, value in values if value and not _has_gradients(value.dtype))
+        if created.kind != "op" or created.untracked:
+            return [False] * len(created.inputs)
+        return [edge[0] in self._requiring and edge not in self._plain for edge in created.inputs]
+
+    def see_requires(self, node: int, *, requires_grad: bool) -> None:
+        """Record that a leaf requires a gradient from now on, or no longer does."""
+        (self._requiring.add if requires_grad else self._requiring.discard)(node)
+
+
+def _has_gradients(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat", "complex"))
 
 
 class Index:

@@ -1,6 +1,7 @@
 """Recordings: the `with` block, its options (`Kept`), and the part of the program that it covers (`Window`).
 
-A recording inside the recording of a whole program (`NestedRecording`) creates no file of its own.
+A recording inside the recording of a whole program (`NestedRecording`) creates no file of its own. The error that ends
+a block is read without calls of methods that its class may override.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,8 +18,8 @@ from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from itertools import count
 from pathlib import Path
 from threading import get_ident
-from types import TracebackType
-from typing import ParamSpec, TypeVar, cast, get_args
+from types import CodeType, TracebackType
+from typing import Any, ParamSpec, TypeVar, cast, get_args
 
 from gviz import argument_checks, emit
 from gviz.emit import Channel, Listener
@@ -32,7 +34,6 @@ from gviz.trace.file import format as file_format
 from gviz.trace.file.paths import new_trace, refuse_other_file, remove_for_new, traces
 from gviz.trace.file.retention_policy import Bounds, Until, bounds
 from gviz.trace.file.writer import EndCondition, TraceWriter, about
-from gviz.trace.recording.exceptions import attributes, message, printed, raised_at, traceback_of
 from gviz.trace.recording.output_capture import overhearing, overhearing_warnings
 from gviz.trace.recording.source_text import read_source
 from gviz.values.value import Keep
@@ -291,15 +292,15 @@ class Recording(Displayed):
         """Record that the program failed with an error. Records each error once, since it may be raised again."""
         if self.active and not self.knows(error):
             # keeping the error itself would keep all objects in its frames alive
-            attributes(error)[_RECORDED_BY] = self._number
-            stack = self.channel.stack_number(raised_at(traceback_of(error)))
-            text = message(error)
+            _attributes(error)[_RECORDED_BY] = self._number
+            stack = self.channel.stack_number(_raised_at(_traceback_of(error)))
+            text = _message(error)
             node = self._writer.failing_node(text) if self._writer is not None else 0
-            self.channel.emit(Failed(type(error).__name__, text, node, stack, printed(error)))
+            self.channel.emit(Failed(type(error).__name__, text, node, stack, _printed(error)))
 
     def knows(self, error: BaseException) -> bool:
         """Return whether this recording already has a failure with this error."""
-        return attributes(error).get(_RECORDED_BY) == self._number
+        return _attributes(error).get(_RECORDED_BY) == self._number
 
     def flush(self) -> None:
         """Write all events so far to the file."""
@@ -492,3 +493,48 @@ class NestedRecording(Displayed):
 
     def close(self) -> None:
         """Do nothing: the recording of the program continues."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Reads exceptions without calling methods that their classes may override.
+
+
+def _attributes(error: BaseException) -> dict[str, Any]:
+    """Return the attributes of an exception, which can be set, too."""
+    members: dict[str, Any] = BaseException.__dict__["__dict__"].__get__(error)
+    return members
+
+
+def _traceback_of(error: BaseException) -> TracebackType | None:
+    """Return the traceback of an exception."""
+    traceback: TracebackType | None = BaseException.__dict__["__traceback__"].__get__(error)
+    return traceback
+
+
+def _message(error: BaseException) -> str:
+    """Return the text of an exception, or a substitute if its ``__str__`` raises."""
+    try:
+        return str(error)
+    except Exception as error:
+        return f"its text could not be made ({type(error).__name__})"
+
+
+def _printed(error: BaseException) -> str:
+    """Return the traceback as Python prints it, even if a ``__str__`` in it raises."""
+    try:
+        return "".join(traceback.format_exception(type(error), error, _traceback_of(error)))
+    except Exception:  # a text in it could not be created
+        return "".join([*traceback.format_tb(_traceback_of(error)), f"{type(error).__name__}: {_message(error)}\n"])
+
+
+def _raised_at(trace: TracebackType | None) -> call_stack.StackKey:
+    """Return the user's stack at the point where an exception was raised, innermost frame first."""
+    places: list[tuple[CodeType, int]] = []
+    outer = trace.tb_frame.f_back if trace is not None else None
+    while trace is not None:
+        places.insert(0, (trace.tb_frame.f_code, trace.tb_lasti))
+        trace = trace.tb_next
+    while outer is not None:
+        places.append((outer.f_code, outer.f_lasti))
+        outer = outer.f_back
+    return call_stack.stack_of(places)

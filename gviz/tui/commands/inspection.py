@@ -36,7 +36,7 @@ from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped, shown
 
 if TYPE_CHECKING:
-    from gviz.explain.checked_finding import Checked
+    from gviz.explain.finding import Checked
 
 ROWS = 200
 """How many nodes of the tape line mode shows, which has no panel for it."""

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gviz.render.boxes.node_remarks import cuts
-from gviz.render.boxes.node_states import bad_numbers, has_failed, has_no_gradient
+from gviz.render.boxes.node_states import bad_numbers, cuts, has_failed, has_no_gradient
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.glyphs import Glyphs

@@ -2,15 +2,13 @@
 
 Every file builds on those before it. All of them know `SessionScreen`; only `DebuggerScreen` knows all of them.
 
-    panel_layout.py         two passes of the layout, where the first one changes what is shown
-    session_screen.py       what panels follow, the size, and what one part of the screen may request from another
+    session_screen.py       what panels follow, the layout, and what one part of the screen may request from another
     panel_stack.py          all panels, and which of them are in front
     prompt_control.py       the prompt, questions, and keys that are typed ahead
     key_and_row_actions.py  keys that are not commands: views, breakpoints at a node or line, rows of lists
     overlay_pages.py        pages over the panels: texts, inspector, menu, list of iterations
     comparison_screen.py    the page that compares two graphs
     controller.py           the queue of commands, the background task, playing, and how answers are shown
-    graph_reading.py        reads the graph of a large iteration in the background
     palette.py              the command palette
     debugger_screen.py      the screen with these parts: actions of keys, prompt and mouse
     live_screen.py          the same over a running program; tutor_screen.py with a lesson above it

@@ -1,11 +1,13 @@
 """The main screen: what keys, the prompt and the mouse do. They move the cursor, and the panels follow it.
 
 `DebuggerScreen` shows a recording, `PausedProgramScreen` what a program has done that waits in ``gviz.breakpoint()``.
-The screen over a program that ``gviz run`` controls is in ``live_screen.py``.
+The screen over a program that ``gviz run`` controls is in ``live_screen.py``. `GraphReading` reads the graph of a large
+iteration in the background.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
@@ -14,7 +16,9 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from gviz.errors import GvizError
 from gviz.explain.findings.gradient_values.nan_origin import last_alarm
+from gviz.system.cooperative_work import LongWork, paced
 from gviz.trace.timeline import Timeline
 from gviz.tui.config import Config
 from gviz.tui.cursor import SELECTIONS, Selection
@@ -23,7 +27,6 @@ from gviz.tui.keymaps import Keys, first
 from gviz.tui.language.command import Command
 from gviz.tui.panel_choice import PANELS
 from gviz.tui.screens.controller import Controller, apply_setting
-from gviz.tui.screens.graph_reading import GraphReading
 from gviz.tui.screens.key_and_row_actions import BINDINGS, LOOKS, act_on_row, follow_keymap, toggle_line
 from gviz.tui.screens.overlay_pages import PAGES
 from gviz.tui.screens.panel_stack import Panels, compose_panels
@@ -34,6 +37,7 @@ from gviz.tui.session_options import EXIT_ANSWERS, EXIT_COMMANDS, EXIT_QUESTION,
 from gviz.tui.source_location import pause_text
 from gviz.tui.stop_reason import END, ERROR, CursorStop, Reason, as_remark
 from gviz.tui.widgets.graph_canvas import GraphCanvas
+from gviz.tui.widgets.list_panels import ModuleTree
 from gviz.tui.widgets.node_panel import NodePanel
 from gviz.tui.widgets.panel_messages import LinePointed, NodePointed, OverviewPointed, Pressed, RowActed, Seek, Typed
 
@@ -356,3 +360,68 @@ class PausedProgramScreen(DebuggerScreen):
     def _leave(self, action: ExitAction) -> None:
         self.exit_action = action
         self.app.exit()
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Reads the graph of a large iteration in the background, while the other panels are visible and keys act.
+
+_WORK_SECONDS = 0.1
+_PAUSE_SECONDS = 0.005
+
+
+class GraphReading:
+    """Reads the graph of the cursor's iteration, unless `Folds` has it; then the panels follow."""
+
+    def __init__(self, screen: SessionScreen, panels: Panels) -> None:
+        self._screen, self._panels = screen, panels
+        self._work: LongWork[None] | None = None
+        self._iteration = -1
+        self._progress_text = ""
+
+    def begin(self) -> None:
+        """Begin to read the iteration of the moment, and drop any other."""
+        screen = self._screen
+        if not screen.timeline.iterations:
+            return
+        iteration = screen.timeline.iteration_at(screen.cursor.position)
+        if screen.session.folds.ready(iteration) or (self._work is not None and self._iteration == iteration.index):
+            return
+        waiting = self._work is not None
+        self._iteration = iteration.index
+        self._work = paced(screen.session.folds.read_graph(iteration), _WORK_SECONDS)
+        if not waiting:
+            self._soon()
+
+    def _soon(self) -> None:
+        asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self._screen.call_next, self._yield_to_screen)
+
+    def _yield_to_screen(self) -> None:
+        screen = self._screen
+        if self._work is None or not screen.is_running:
+            return
+        try:
+            far = next(self._work)
+        except StopIteration:
+            self._work = None
+            self._show_progress("")
+            screen.show_result_of(self._show)
+        except GvizError as error:
+            self._work = None
+            self._show_progress(error.what)
+        else:
+            self._show_progress(str(far))
+            self._soon()
+
+    def _show(self) -> None:
+        """Let the panels show the graph, which has been read."""
+        screen = self._screen
+        screen.follow_settings()
+        self._panels.fit()
+        for tree in screen.query(ModuleTree):
+            tree.draw_soon()
+
+    def _show_progress(self, text: str) -> None:
+        """Show the progress, unless there is another remark."""
+        if self._screen.remark in ("", self._progress_text):
+            self._screen.show_remark(text)
+            self._progress_text = text

@@ -1,4 +1,4 @@
-"""Errors of writes in place: to a tensor that backward needs, and to a leaf that requires a gradient."""
+"""Errors of writes in place: to a tensor that backward needs, a leaf that requires a gradient, one of several views."""
 
 from __future__ import annotations
 
@@ -7,29 +7,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from gviz.events import (
-    BackwardStarted,
-    DataSet,
-    Edge,
-    NodeCreated,
-    OptimizerStepped,
-    RequiresGradSet,
-    StorageWritten,
-)
-from gviz.explain.display_names import label, label_at, titled
+from gviz.events import BackwardStarted, DataSet, Edge, NodeCreated, OptimizerStepped, RequiresGradSet, StorageWritten
+from gviz.explain.display_names import label, label_at, output_label, titled
 from gviz.explain.finding import Finding
 from gviz.explain.findings.errors.second_backward import carried_over_step
 from gviz.explain.operation_sets import ACTIVATIONS
 from gviz.explain.parameter_updates import Write, step_of, writer_of
 from gviz.explain.program_errors import Failure
 from gviz.explain.program_text import statement_at
-from gviz.explain.source_edit import (
-    Edit,
-    in_block,
-    lines_replaced,
-    without_in_place,
-    without_option,
-)
+from gviz.explain.source_edit import Edit, in_block, lines_replaced, without_in_place, without_option
 from gviz.explain.source_frames import at_text, innermost
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame, source_lines
@@ -282,3 +268,25 @@ def _changed_by(target: ast.expr) -> Iterator[ast.expr]:
             yield from (target, value)
         case _:
             yield target
+
+
+SEVERAL_VIEWS = r"is a view and is being modified inplace. This view is the output of a function that returns"
+
+
+def of_several_views(failure: Failure) -> Finding:
+    """Return the finding about a write to one of the views that `unbind`, `split` or `chunk` returned."""
+    names, match = failure.names_on_its_line(), re.search(r"Output (\d+) of", failure.message)
+    nr = int(match[1]) if match is not None else 0
+    several = [info for info in failure.earlier_nodes() if _has_several_views(info, nr)]
+    info = next((one for one in several if one.output_name(nr) in names), next(iter(several), None))
+    what = f", {output_label(failure.timeline, info.node, nr)}," if info is not None else ""
+    text = titled("one of several views{} cannot be changed in place", what)
+    fix = "use the operation that returns a new tensor, or clone() the view first"
+    edit = without_in_place(failure.timeline, failure.at)
+    return Finding("failed", text, failure.seq, info.node if info else 0, (), fix, failure.at, edit=edit)
+
+
+def _has_several_views(info: NodeInfo, nr: int) -> bool:
+    """Return whether a node has several views as its outputs, and one of number `nr`."""
+    outputs = info.created.outputs
+    return nr < len(outputs) and len(outputs) > 1 and all(one.view_of for one in outputs)

@@ -5,7 +5,7 @@ for missing data with ``isnan``. The origin of such a number is where the progra
 
 Limits. A result that is infinite because an operation has no number there, such as 1 / 0 or the logarithm of a
 prediction, is not intended, even if it is zero wherever it is finite. The marks of errors in a picture follow a simpler
-rule: `gviz.trace.masked_infinities`.
+rule: `gviz.trace.nonfinite`.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ from gviz.explain.findings.gradient_values.nan_remedies import (
     written_fix,
 )
 from gviz.explain.findings.training_loop.budget_alarms import command_before
-from gviz.explain.findings.training_loop.diverging_training import STANDARDIZE, large_features, parameter_leap
+from gviz.explain.findings.training_loop.loss_trend import STANDARDIZE, large_features, parameter_leap
 from gviz.explain.grad_history import CLEARED, GradWrite, write_at
 from gviz.explain.iteration_words import iteration_called
 from gviz.explain.node_question import Question

@@ -1,25 +1,30 @@
-"""The sum over a whole batch is added to the value of each sample, before the mean over the batch.
+"""A sum over a batch where a mean is expected: of the loss, or of one of its terms.
 
-Idea. One number for each sample, and one number for the whole batch: their sum broadcasts the second to every sample.
-The mean over the samples then has it in full, and not divided by their number.
+Idea. A loss that adds up the rows of a batch has gradients that are larger by the size of the batch. A term can do the
+same: there is one number for each sample, and one number for the whole batch, and their sum broadcasts the second to
+every sample. The mean over the samples then has it in full, and not divided by their number.
 
 Example. ``torch.mean(likelihood - sum(log_det))`` with one log-determinant for each sample: ``sum`` adds up the batch,
 so that the term counts as often as the batch has samples. The value of each sample is ``likelihood - log_det``.
 
-Limits. The sum must be one of numbers that were computed from the data of the batch, and not from the other operand, as
-``x - x.sum()`` is. A sum with a small factor, or divided by the number of samples, is left out.
+Limits. The sum of a term must be one of numbers that were computed from the data of the batch, and not from the other
+operand, as ``x - x.sum()`` is. A sum with a small factor, or divided by the number of samples, is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from math import isclose
 
+from gviz.events import OptimizerStepped
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
+from gviz.explain.findings.training_loop.gradient_accumulation import divided_passes
 from gviz.explain.operation_sets import RESHAPING
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import Edit, with_dim, without_call, without_method
+from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import ancestors
 from gviz.values.number_text import shape_text
 
@@ -144,3 +149,57 @@ def _edit(survey: Survey, tensor: NodeRecord, total: NodeRecord) -> Edit | None:
     if len(tensor.shape) == 1:
         return without_call(timeline, at, "sum") or without_method(timeline, at, "sum")
     return with_dim(timeline, at, "sum", "1") if len(tensor.shape) == 2 and total.op == "sum" else None
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A loss that adds up the rows of a batch where a mean is expected: its gradients are larger by the batch size.
+
+_FEWEST_SUMMED_ROWS = 16
+"""The batch size from which on a sum instead of a mean changes the learning rate noticeably."""
+
+
+def summed_loss(survey: Survey) -> Iterator[Finding]:
+    """Yield losses that sum over the first dimension, and from which an optimizer's parameters get their gradients.
+
+    A program that divides these gradients before the step has its mean.
+    """
+    timeline = survey.timeline
+    last_step = max((seq for seq, _ in survey.select(OptimizerStepped)), default=0)
+    accumulated = ((seq, event) for seq, event in survey.accumulated if event.node in survey.optimized)
+    training = {event.pass_nr for seq, event in accumulated if seq < last_step}  # a later one reads gradients of data
+    training -= divided_passes(survey)
+    roots = dict.fromkeys(node for _, event in survey.passes if event.pass_nr in training for node, _ in event.roots)
+    for record in (survey.nodes[node] for node in roots if node in survey.nodes):
+        source = next(survey.sources(record), None)
+        if source is None or not _adds_up(record) or not source.shape or source.shape[0] < _FEWEST_SUMMED_ROWS:
+            continue
+        if is_weighted_mean(survey, record):
+            continue
+        rows = source.shape[0]
+        text = titled(f"{{}} adds up {rows} rows, and does not take their mean", label(timeline, record.node))
+        size = f"it adds up {shape_text(source.shape)}: every gradient is {rows} times that of the mean"
+        part = Finding("operand", size, source.seq, source.node)
+        fix = f"mean() or reduction='mean'; if the sum is meant, a learning rate {rows} times smaller"
+        at, numbers = innermost(timeline.info(record.node)), (Number("rows", rows, source.seq),)
+        yield Finding("summed-loss", text, record.seq, record.node, (part,), fix, at, numbers, suspected=True)
+
+
+def is_weighted_mean(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a sum adds up products with weights that add up to one: ``(w * error).sum()``."""
+    source = next(survey.sources(record), None)
+    if source is None or source.op != "mul":
+        return False
+    factors = (one.value for one in survey.sources(source))  # a factor that is broadcast adds up to more than one
+    known = ((one.size, one.statistics()) for one in factors if one is not None and one.shape == source.shape)
+    return any(
+        stats is not None and stats.min >= 0 and isclose(stats.mean * size, 1.0, rel_tol=_NEARLY_ONE)
+        for size, stats in known
+    )
+
+
+_NEARLY_ONE = 1e-2
+"""The relative error up to which weights add up to one: a transport plan does so after some iterations."""
+
+
+def _adds_up(record: NodeRecord) -> bool:
+    return not record.shape and (record.op == "sum" or dict(record.created.attrs).get("reduction") == "sum")

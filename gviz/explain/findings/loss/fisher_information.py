@@ -14,7 +14,7 @@ from itertools import islice
 from gviz.events import GradAccumulated, GradCaptured, GradSet
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
-from gviz.explain.findings.errors.other_errors import gradients_taken
+from gviz.explain.findings.errors.untracked_loss import gradients_taken
 from gviz.explain.grad_history import CLEARED
 from gviz.explain.operation_sets import CLASS_LOSSES, LISTS, LOSSES, RESHAPING, SAME_NUMBERS, SOFTMAXES
 from gviz.explain.recording_survey import NodeRecord, Survey

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gviz.events import GradAccumulated, GradCaptured, GradSet, OptimizerStepped
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
-from gviz.explain.findings.errors.other_errors import gradients_taken
+from gviz.explain.findings.errors.untracked_loss import gradients_taken
 from gviz.explain.grad_history import CLEARED
 from gviz.explain.operation_sets import CARRYING_ONE_TERM, JOINING_TERMS, RESHAPING
 from gviz.explain.parameter_updates import options_of

@@ -20,7 +20,7 @@ from gviz.events import (
 from gviz.explain.backward_passes import loss_scale
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding, Number
-from gviz.explain.findings.errors.other_errors import used_up
+from gviz.explain.findings.errors.optimizer_parameters import used_up
 from gviz.explain.findings.training_loop.gradient_clearing import in_short
 from gviz.explain.parameter_updates import next_step
 from gviz.explain.program_text import arguments, called_function, called_name, frame_of, receiver, statement_at

@@ -30,8 +30,8 @@ from gviz.explain.display_names import label
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient_values.nan_origin import first_bad_number
 from gviz.explain.findings.gradient_values.nan_remedies import LEAPT
-from gviz.explain.findings.training_loop.diverging_training import STANDARDIZE
 from gviz.explain.findings.training_loop.learning_rate import OptimizerRates, rates_by_optimizer
+from gviz.explain.findings.training_loop.loss_trend import STANDARDIZE
 from gviz.explain.optimizer_construction import rate_line
 from gviz.explain.parameter_updates import Growth, growth
 from gviz.explain.recording_survey import Survey

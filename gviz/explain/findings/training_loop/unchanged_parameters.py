@@ -1,9 +1,13 @@
-"""Parameters that optimizer steps do not change. Their gradient vanishes, or their learning rate is too small."""
+"""Parameters that optimizer steps do not change: the gradient vanishes, the rate is tiny, or the steps round away."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import isfinite
+
+import numpy as np
 
 from gviz.events import (
     DataSet,
@@ -15,12 +19,17 @@ from gviz.events import (
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient_values.vanishing_exploding import Waypoint, is_cancelled, path_to, vanishing
-from gviz.explain.findings.training_loop.steps_below_precision import largest_element, mostly_rounded_away, rounded_away
 from gviz.explain.grad_history import is_zero
 from gviz.explain.parameter_updates import StepEffects, numbers_without_shape, options_of, written_parameter
+from gviz.explain.program_text import frame_of, program_text
 from gviz.explain.recording_survey import Survey
-from gviz.explain.source_frames import at_text, innermost
+from gviz.explain.source_edit import Edit, node_replaced
+from gviz.explain.source_frames import at_text, innermost, own_frame
+from gviz.source.call_stack import Frame
+from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
+from gviz.values.plain_text import shown
+from gviz.values.value import Array, Value
 from gviz.values.value_text import norm
 
 
@@ -121,3 +130,170 @@ def _replaced(survey: Survey, node: int, one: StepEffects) -> Finding | None:
     size = Finding("gradient", was, one.filled, node)
     fix = "keep the gradient that backward computed, or set .grad = None before backward"
     return Finding("unchanged", text, seq, node, (size,), fix, frames[0] if frames else None)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Optimizer steps that are smaller than the gaps between the numbers of float16 or bfloat16, and round away.
+
+
+def largest_element(value: Value) -> float:
+    """Return the largest absolute element; 0 if no element is finite or nothing was stored."""
+    stats = value.statistics()
+    size = max(abs(stats.min), abs(stats.max)) if stats is not None else 0.0
+    return size if isfinite(size) else 0.0
+
+
+_BITS = {"bfloat16": 8, "float16": 11}
+"""The significant bits of the short dtypes."""
+
+
+_LEAST = 1e-30
+
+
+def _gaps(sizes: Array, dtype: str) -> Array:
+    """Return the distance from each size to the next number of a short dtype."""
+    return np.asarray(2.0 ** (np.floor(np.log2(np.maximum(sizes, _LEAST))) + 1 - _BITS[dtype]))
+
+
+def _is_normalized(step: OptimizerStepped) -> bool:
+    """Return whether the steps of an optimizer have about the size of its rate, whatever the gradient is."""
+    return "Adam" in step.kind or step.kind == "RMSprop"
+
+
+def rounded_away(survey: Survey, node: int, one: StepEffects, call: Frame | None) -> Finding | None:
+    """Return the finding about a parameter of a short dtype whose steps are smaller than gaps between its numbers."""
+    timeline = survey.timeline
+    value, rate = survey.nodes[node].value, options_of(timeline, node, one.first).get("lr")
+    if value is None or value.dtype not in _BITS or not isinstance(rate, float | int):
+        return None
+    largest = largest_element(value)
+    if not largest:
+        return None
+    gap = float(_gaps(np.array(largest), value.dtype))
+    step = timeline.event(one.first)
+    is_normalized = isinstance(step, OptimizerStepped) and _is_normalized(step)
+    if not abs(rate) * (1.0 if is_normalized else one.largest) < gap / 2:
+        return None
+    text = titled(f"every step rounds away in {value.dtype}: {{}} does not change", label(timeline, node))
+    steps = f"near {number(largest)} the numbers of {value.dtype} are {number(gap)} apart; lr is {number(rate)}"
+    size = f"{steps}, and the gradient is |g| {number(one.gradient)} ({one.steps} step{'s' * (one.steps != 1)})"
+    part = Finding("gradient", size, one.filled, node)
+    cast = _named_type(timeline, call, value.dtype)
+    fix = "keep the parameters in float32, and compute the forward in the short dtype with torch.autocast"
+    at, edit = cast if cast is not None else (call, None)
+    return Finding("unchanged", text, one.first, node, (part,), fix, at, edit=edit)
+
+
+# Parameters of a short dtype most of whose elements no step changes
+#
+# An element moves only if its step is at least half the gap to the next number of its dtype: with lr=1e-4, Adam moves
+# the elements of bfloat16 below 0.05, and none near 1. Only parameters whose elements are all stored are counted. An
+# optimizer with stochastic rounding also moves elements by a whole gap now and then, so nearly all moved elements must
+# be those with small gaps. The exceptions are elements whose second moment has underflowed: Adam moves them far.
+
+_FEWEST_STEPS, _MOST_STEPS = 5, 200
+_MOSTLY = 0.5
+_EXCEPTIONS = 0.2
+_OFTEN = 4.0
+"""The most times the learning rate that a step of an element is expected to be."""
+
+
+@dataclass(slots=True)
+class _Elements:
+    """The elements of a parameter of a short dtype: as they are now, which have moved, and in how many steps.
+
+    `at` is where the program made the dtype short; None without such a line.
+    """
+
+    dtype: str
+    now: Array
+    moved: Array
+    at: Frame | None = None
+    steps: int = 0
+
+
+def mostly_rounded_away(survey: Survey) -> Iterator[Finding | None]:
+    """Yield the optimizer whose steps leave most elements of its parameters of a short dtype as they were."""
+    found: dict[int, _Elements] = {}
+    last: tuple[int, OptimizerStepped] | None = None
+    for node in survey.optimized:
+        _begin(found, node, survey.nodes[node].value if node in survey.nodes else None, None)
+    written: dict[int, Array] = {}
+    for seq, event in survey.select(StorageWritten, DataSet, OptimizerStepped):
+        match event:
+            case OptimizerStepped(parameters=stepped):
+                for node in stepped:
+                    one, new = found.get(node), written.pop(node, None)
+                    if one is not None and new is not None and one.steps < _MOST_STEPS:
+                        one.moved = one.moved | (new != one.now)
+                        one.now, one.steps, last = new, one.steps + 1, (seq, event)
+            case StorageWritten() | DataSet() if event.node in survey.optimized:
+                yield None
+                array = event.value.array()
+                one = found.get(event.node)
+                if one is not None and array is not None and array.shape == one.now.shape:
+                    written[event.node] = array
+                else:
+                    frames = survey.timeline.stack(event.stack) if isinstance(event, DataSet) else ()
+                    _begin(found, event.node, event.value, own_frame(frames))
+    counted = {node: one for node, one in found.items() if one.steps >= _FEWEST_STEPS}
+    if last is not None and counted:
+        finding = _rounded_finding(survey, counted, *last)
+        if finding is not None:
+            yield finding
+
+
+def _begin(found: dict[int, _Elements], node: int, value: Value | None, at: Frame | None) -> None:
+    """Keep the elements of a parameter of a short dtype, and forget those of any other."""
+    found.pop(node, None)
+    if value is not None and value.dtype in _BITS and (array := value.array()) is not None:
+        found[node] = _Elements(value.dtype, array, np.zeros(array.shape, bool), at)
+
+
+def _rounded_finding(survey: Survey, found: dict[int, _Elements], seq: int, step: OptimizerStepped) -> Finding | None:
+    timeline, (node, first) = survey.timeline, next(iter(found.items()))
+    rate, dtype = options_of(timeline, node, seq).get("lr"), first.dtype
+    if not isinstance(rate, float | int) or not rate or not _is_normalized(step):
+        return None
+    alike = [one for one in found.values() if one.dtype == dtype]
+    sizes = np.abs(np.concatenate([one.now.ravel() for one in alike]).astype(np.float64))
+    moved = np.concatenate([one.moved.ravel() for one in alike])
+    if not np.isfinite(sizes).all():
+        return None
+    gaps = _gaps(sizes, dtype)
+    stuck = ~moved & (gaps / 2 > abs(rate))
+    by_whole_gaps = moved & (gaps / 2 > _OFTEN * abs(rate))
+    if stuck.mean() < _MOSTLY or by_whole_gaps.sum() > _EXCEPTIONS * moved.sum():
+        return None
+    of = f"{stuck.mean():.0%} of the elements in {dtype} never change"
+    text = titled(f"{of}: the steps of {{}} round away", shown(step.kind))
+    typical = np.argsort(sizes[stuck])[stuck.sum() // 2]
+    size, gap = (float(each[stuck][typical]) for each in (sizes, gaps))
+    numbers = f"near {number(size)} the numbers of {dtype} are {number(gap)} apart, and lr is {number(rate)}"
+    counted = f"{sizes.size:,} elements of {len(alike)} parameters in {max(one.steps for one in alike)} steps"
+    part = Finding("gradient", f"{numbers} ({counted})", seq, node)
+    call = next(iter(timeline.stack(step.stack)), None)
+    at = next((one.at for one in alike if one.at is not None), None)
+    if at is None:
+        cast = _named_type(timeline, call, dtype)
+        at = cast[0] if cast is not None else call
+    fix = "keep the parameters in float32, and compute the forward in the short dtype with torch.autocast"
+    return Finding("unchanged", text, seq, node, (part,), fix, at, (Number("share", float(stuck.mean()), seq),))
+
+
+_SHORT_TYPES = {"bfloat16": "bfloat16", "half": "float16", "float16": "float16"}
+"""Types of two bytes, by the attribute of a module or the method that names them."""
+
+
+def _named_type(timeline: Timeline, at: Frame | None, dtype: str) -> tuple[Frame, Edit | None] | None:
+    """Return the first line that names a short type, ``torch.bfloat16`` or ``.half()``, and the edit to float32."""
+    text = program_text(timeline, at)
+    if text is None or at is None:
+        return None
+    for one in text.statements:
+        for part in one.parts(ast.Attribute):
+            if _SHORT_TYPES.get(part.attr) == dtype:
+                is_type = isinstance(part.value, ast.Name) and part.value.id == "torch"
+                new = "torch.float32" if is_type else f"{text.segment(part.value)}.float"
+                return frame_of(at, one.first, text), node_replaced(text, part, new)
+    return None

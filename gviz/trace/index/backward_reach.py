@@ -1,4 +1,4 @@
-"""Which nodes a backward pass will reach, and which of them it did not reach because of an error.
+"""Which nodes a backward pass will reach, which of them it did not reach because of an error, and its seed gradients.
 
 The search follows the edges of the graph from the roots, as the graph is when the pass starts. It is one sweep over the
 columns of an index, from the newest node to the oldest, because inputs have smaller ids than the nodes that use them.
@@ -7,19 +7,37 @@ columns of an index, from the newest node to the oldest, because inputs have sma
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
-from gviz.events import BackwardFinished, BackwardStarted
-from gviz.trace.backward_reach import Reach
+from gviz.events import BackwardFinished, BackwardStarted, Edge
 from gviz.trace.event_log import EventLog, expect
+from gviz.trace.graph_state import OutputState, Step
 from gviz.trace.index.search_index import Index
-from gviz.values.value import Array
+from gviz.trace.tensor_storage import FindArray
+from gviz.values.value import Array, Value, capture
+
+
+class Reach:
+    """The part of the graph that one pass covers: its `nodes`. `arriving` yields each output once per contribution,
+    seeds included.
+    """
+
+    def __init__(self, nodes: Iterable[int], arriving: Callable[[], Iterable[Edge]]) -> None:
+        self.nodes = frozenset(nodes)
+        self._arriving = arriving
+
+    @cached_property
+    def expected(self) -> Mapping[Edge, int]:
+        """The number of contributions that will arrive at each output, counted on first use."""
+        return Counter(self._arriving())
 
 
 def swept(index: Index, start: int, started: BackwardStarted) -> Reach:
-    """Return what the pass that begins at event `start` will reach: the same as `backward_pass.reach`.
+    """Return what the pass that begins at event `start` will reach.
 
     The inputs of a node are created before it, so a sweep from the newest edge on visits every node after all its
     users. Only edges of the pass's own iteration are swept, since the pass needs nearly all of them. Older edges are
@@ -93,3 +111,29 @@ class FailedPasses:
             for node in self._reach(expect(self._log, end, BackwardFinished).pass_nr).nodes:
                 self._ends.setdefault(node, []).append(end)
         self._known += len(ends)
+
+
+def standing(step: Step, pass_nr: int, *, leaf: bool, failed: bool, outputs: Sequence[OutputState]) -> Step:
+    """Return the state of a node in a pass whose `step` is known. A leaf is running once all contributions have
+    arrived.
+
+    If an error ended the pass, a running node has failed, and a node that received nothing is not part of the pass.
+    """
+    if pass_nr == 0:
+        return "none"
+    if step != "pending":
+        return "failed" if failed and step == "running" else step
+    if not any(out.parts for out in outputs):
+        return "none" if failed else "pending"
+    complete = all(len(out.parts) >= out.expected for out in outputs)
+    return "running" if leaf and complete and not failed else "waiting"
+
+
+def seed_sum(seeds: Sequence[Value], find_array: FindArray) -> Value | None:
+    """Return the gradient with which a pass starts at one root: the sum if the root was given several times."""
+    if len(seeds) < 2:
+        return seeds[0] if seeds else None
+    arrays = [array for array in map(find_array, seeds) if array is not None and array.shape == seeds[0].shape]
+    if len(arrays) < len(seeds) or seeds[0].dtype == "bfloat16":
+        return Value(seeds[0].dtype, seeds[0].shape)
+    return capture(sum(arrays[1:], arrays[0]))

@@ -1,7 +1,8 @@
-"""A sigmoid or tanh of its own result: ``tanh(tanh(x))``, with no layer between the two.
+"""A function that squashes numbers, of its own result: ``tanh(tanh(x))``, or a softmax of a softmax.
 
 Idea. A function that squashes its input makes no sense on what it has squashed already: a tanh of numbers from -1 to 1
-reaches 0.76 at most, and a sigmoid of numbers from 0 to 1 lies between 0.5 and 0.73.
+reaches 0.76 at most, and a sigmoid of numbers from 0 to 1 lies between 0.5 and 0.73. Probabilities that go into another
+softmax, as that of cross_entropy, come out nearly equal.
 
 Example. The log-probability of an action ``a = tanh(u)`` needs ``log(1 - a ** 2)``. With ``log(1 - tanh(a) ** 2)`` it
 is that of another distribution.
@@ -17,10 +18,11 @@ from collections.abc import Iterator
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
-from gviz.explain.operation_sets import SAME_NUMBERS
+from gviz.explain.operation_sets import SAME_NUMBERS, SOFTMAXES
 from gviz.explain.program_text import called_name, statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import without_call, without_method
+from gviz.explain.source_frames import innermost
 
 _BOUNDS = {"tanh": "from -0.762 to 0.762", "sigmoid": "from 0.5 to 0.731", "softsign": "from -0.5 to 0.5"}
 """The functions, with the numbers that their results have for the results of the same function."""
@@ -122,3 +124,36 @@ def _is_function(survey: Survey, record: NodeRecord) -> bool:
     source = statement_at(survey.timeline, survey.at(record))
     calls = source[1].parts(ast.Call) if source is not None else ()
     return any(call.args and called_name(call) == record.op for call in calls)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A softmax of a softmax: an operation that takes logits, such as cross_entropy, gets probabilities.
+
+_TWICE = {
+    "log_softmax": {*SOFTMAXES, "sigmoid"},
+    "softmax": SOFTMAXES,
+    "binary_cross_entropy_with_logits": {"sigmoid", "softmax"},
+}
+"""The operation -> the operations that must not make its input."""
+
+
+def softmax_twice(survey: Survey) -> Iterator[Finding]:
+    """Yield operations that take logits and got probabilities."""
+    timeline = survey.timeline
+    for record in survey.ops(*_TWICE):
+        first = next(survey.sources(record), None)
+        before = survey.unwrapped(first) if first is not None else None
+        if before is None or before.op not in _TWICE[record.op]:
+            continue
+        if record.op == before.op == "log_softmax":  # the second log_softmax changes nothing
+            continue
+        names = label(timeline, record.node), label(timeline, before.node)
+        text = titled("{} takes logits, but gets {}", *names)
+        first_at = innermost(timeline.info(before.node))
+        part = Finding(
+            "first", f"{label_at(timeline, before.node)} took it first", before.seq, before.node, at=first_at
+        )
+        fix = f"give it the input of that {before.op}: cross_entropy and the losses with logits apply it themselves"
+        at = innermost(timeline.info(record.node))
+        edit = without_call(timeline, survey.at(before), before.op)
+        yield Finding("softmax-twice", text, record.seq, record.node, (part,), fix, at, edit=edit)
