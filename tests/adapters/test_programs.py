@@ -196,6 +196,44 @@ def test_a_recurrent_layer_has_several_outputs():
     assert len(of_kind(log, GradAccumulated)) == 4
 
 
+def several_results(name):
+    """A call with several results, of which one may depend on another, and its loss."""
+    x, state = torch.ones(4, 1, 2), (torch.ones(1, 3), torch.ones(1, 3))
+    if name == "LSTMCell":
+        h, c = nn.LSTMCell(2, 3)(x[0], state)
+        h, c = nn.LSTMCell(2, 3)(x[1], (h, c))
+        return h.sum() + (c * c).sum()
+    if name == "the state of an LSTMCell alone":
+        h, c = nn.LSTMCell(2, 3)(x[0], state)
+        return c.sum()
+    if name == "attention":
+        out, weights = nn.MultiheadAttention(4, 2)(*[torch.rand(3, 1, 4)] * 3)
+        return out.sum() + weights.pow(2).sum()
+    kinds = {"LSTM": nn.LSTM, "RNN": nn.RNN, "GRU": nn.GRU}
+    out, state = kinds[name](2, 3, 2, dtype=torch.float64)(x.double())
+    return out.sum() + sum(one.pow(2).sum() for one in (state if isinstance(state, tuple) else (state,)))
+
+
+@pytest.mark.parametrize("name", ["LSTMCell", "the state of an LSTMCell alone", "attention", "LSTM", "RNN", "GRU"])
+def test_each_graph_node_of_a_call_with_several_results_is_one_node(name):
+    counts = []
+
+    def program():
+        loss = several_results(name)
+        waiting, seen = [loss.grad_fn], {loss.grad_fn}
+        while waiting:
+            for node, _ in waiting.pop().next_functions:
+                if node is not None and node not in seen:
+                    seen.add(node)
+                    waiting.append(node)
+        counts.append(sum("AccumulateGrad" not in node.name() for node in seen))
+        loss.backward()
+
+    log = balanced(events_of(program))
+    assert len(of_kind(log, StepStarted)) == counts[0]
+    assert not of_kind(log, HookRan)
+
+
 def test_hooks_that_replace_gradients():
     def program():
         w = leaf(1.0, 2.0)

@@ -12,7 +12,7 @@ no gradient makes one ``AddmmBackward`` with edges to ``w`` and ``b``; ``x`` com
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -166,6 +166,23 @@ def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call
             _enter_accumulator(session, top)
         else:
             _announce_node(session, top, ends, {}, call, place, alone=False)
+
+
+def inner_first(session: Session, results: Collection[Any]) -> list[Any]:
+    """Return the graph nodes of a call's results so that one on which another depends comes before it.
+
+    ``h, c = lstm_cell(…)`` computes h from c. Visited first, h would announce the node of c as internal to the call.
+    """
+    counts: dict[Any, int] = {}
+    for result in results:
+        stack, seen = [result], {result}
+        while stack:
+            for before, _ in stack.pop().next_functions:
+                if before is not None and before not in seen and session.marks.of_node(before) is None:
+                    seen.add(before)
+                    stack.append(before)
+        counts[result] = sum(node in seen for node in results)
+    return sorted(results, key=counts.__getitem__)  # what depends on another depends on all that this one does
 
 
 def widths(session: Session, roots: Sequence[Any]) -> dict[Any, int]:

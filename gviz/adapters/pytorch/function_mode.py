@@ -20,7 +20,7 @@ import torch
 from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from gviz.adapters.pytorch import attribute_writes, in_place_writes, operation_catalog, private_api
-from gviz.adapters.pytorch.autograd_graph import edge_of, enter, visit, widths
+from gviz.adapters.pytorch.autograd_graph import edge_of, enter, inner_first, visit, widths
 from gviz.adapters.pytorch.call_arguments import call_of, named_arguments, tensors_in
 from gviz.adapters.pytorch.cuda_graphs import note_results
 from gviz.adapters.pytorch.node_creation import (
@@ -183,9 +183,9 @@ def observe(
                 edge_of(session, operand)
     if not private_api.knows_outputs and len(by_node) > 1:
         call = replace(call, widths=widths(session, [*by_node]))
-    last = next(reversed(by_node), None)
-    for node, its_outputs in by_node.items():
-        visit(session, node, its_outputs, call if node is last else replace(call, is_last=False))
+    nodes = [*by_node] if len(by_node) < 2 else inner_first(session, by_node)
+    for node in nodes:
+        visit(session, node, by_node[node], call if node is nodes[-1] else replace(call, is_last=False))
     if loose and not silent:
         _announce_loose(session, call, loose)
     if (_WITH_STATISTICS.get(call.name), True) in call.attrs:
