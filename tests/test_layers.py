@@ -137,8 +137,7 @@ INSIDE = {
         initial_writes saved_memory module_times module_costs iteration_summary outgoing_gradients
         pass_contributions findings.training_loop.budget_alarms findings.gradient_values.nan_arithmetic
         findings.gradient_values.nan_remedies findings.gradient_values.intended_infinities
-        optimizer_construction findings.training_loop.loss_trend
-        findings.gradient_values.exploding_recurrence findings.gradient_values.nan_origin
+        optimizer_construction findings.gradient_values.exploding_recurrence
         findings.custom_functions.custom_backward_returns findings.errors.checkpoint
         findings.errors.shape_and_dtype_mismatch findings.missing_gradient.update_of_loop_variable
         findings.missing_gradient.ineffective_attribute findings.missing_gradient.backward_of_module
@@ -151,7 +150,7 @@ INSIDE = {
         findings.gradient_values.opposed_pass_gradients findings.errors.optimizer_parameters
         findings.training_loop.gradient_clipping findings.training_loop.loss_scale
         findings.training_loop.gradient_accumulation findings.training_loop.learning_rate
-        findings.gradient_values.grad_sum_over_passes findings.gradient_values.hook_mistakes
+        findings.gradient_values.hook_mistakes
         findings.gradient_values.zero_gradient findings.computed_value findings.errors.second_backward
         findings.errors.in_place_errors findings.errors.copied_graph findings.errors.state_dict_mismatch
         findings.errors.inference_tensor findings.errors.untracked_loss findings.errors.backward_arguments
@@ -162,7 +161,6 @@ INSIDE = {
         findings.missing_gradient.selection_without_history findings.loss.target_range
         findings.loss.target_in_input findings.training_loop.running_sum findings.training_loop.kept_graphs
         findings.missing_gradient.unused_losses findings.training_loop.recurrent_state
-        findings.gradient_values.vanishing_exploding findings.training_loop.unchanged_parameters
         findings.training_loop.moved_frozen_parameters
         findings.training_loop.weight_decay_of_masked_elements findings.model.shared_parameters
         findings.gradient_values.weight_symmetry findings.gradient_values.padding_row
@@ -182,6 +180,9 @@ INSIDE = {
         findings.training_loop.overwritten_setting findings.state_and_data.data_changed_in_each_epoch
         findings.loss.denoising_target findings.loss.fisher_information
         findings.custom_functions.custom_backward_rule
+        findings.training_loop.loss_trend findings.gradient_values.nan_origin
+        findings.gradient_values.grad_sum_over_passes
+        findings.gradient_values.vanishing_exploding findings.training_loop.unchanged_parameters
         findings.custom_functions.overwritten_incoming_gradient
         findings.custom_functions.saved_intermediates findings.model.data_layout
         findings.custom_functions.second_derivatives findings.loss.gradient_penalty

@@ -187,3 +187,60 @@ ON_PURPOSE = {
 @pytest.mark.parametrize("name", ON_PURPOSE)
 def test_a_loss_that_grows_on_purpose_without_an_optimizer_is_no_finding(name, engine, checks):
     assert "diverging" not in kinds(ON_PURPOSE[name], engine, checks)
+
+
+NOT_WITHOUT_END = {
+    "models that are trained one after the other": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+x, y = torch.randn(120, 3), torch.randn(120, 1)
+for fold in range(3):
+    net = nn.Linear(3, 1)
+    opt = torch.optim.SGD(net.parameters(), lr=0.05)
+    for step in range(30):
+        loss = (net(x) - (1 + 2 * fold) * y).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+    "a sum over all data so far": """
+import torch
+torch.manual_seed(0)
+x, y, w = torch.empty(0, 3), torch.empty(0), torch.zeros(3, requires_grad=True)
+opt = torch.optim.Adam([w], 0.05)
+for step in range(60):
+    new = torch.randn(1 + 10 * (step > 3), 3)
+    x, y = torch.cat([x, new]), torch.cat([y, new.sum(1) + torch.randn(len(new))])
+    loss = (x @ w - y).pow(2).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a network that reverses a gradient": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class ReverseGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+    @staticmethod
+    def backward(ctx, g):
+        return -g
+encoder, head = nn.Linear(3, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.05)
+x = torch.randn(64, 3)
+for step in range(40):
+    loss = (head(ReverseGradient.apply(encoder(x))) - x[:, :1]).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", NOT_WITHOUT_END)
+def test_a_loss_that_is_larger_at_the_end_for_another_reason_is_no_finding(name, engine, checks):
+    assert kinds(NOT_WITHOUT_END[name], engine, checks).keys().isdisjoint({"diverging", "not-falling"})

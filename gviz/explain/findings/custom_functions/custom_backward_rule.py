@@ -73,7 +73,7 @@ def wrong_rule(survey: Survey) -> Iterator[Finding | None]:
 
 # A function that is called a reversal of the gradient, and that sends it on with its sign
 
-_REVERSAL = re.compile(
+REVERSAL = re.compile(
     r"grad\w*revers(?!ib)|revers(?!ib)\w*grad|revgrad|gradrev|reverse_?layer|(?-i:\bGRL(?:ayer|_|[A-Z]|\b)|\bgrl\b)",
     re.IGNORECASE,
 )
@@ -84,7 +84,7 @@ def _kept_signs(survey: Survey) -> Iterator[Finding | None]:
     """Yield functions with a name such as ``GradReverse`` that send what arrives on with its sign."""
     timeline = survey.timeline
     ours = {record.node: record for record in survey.nodes.values() if _is_of_program(timeline, record.created)}
-    named = {node: record for node, record in ours.items() if _REVERSAL.search(timeline.op(record.created.op).name)}
+    named = {node: record for node, record in ours.items() if REVERSAL.search(timeline.op(record.created.op).name)}
     arrived: dict[int, Value | None] = {}
     reported: set[int] = set()
     for seq, event in timeline.select((e.StepStarted, e.GradFlowed)) if named else ():

@@ -28,9 +28,10 @@ import numpy as np
 
 from gviz.events import DataSet, GradCaptured, OptimizerStarted, OptimizerStepped, StorageWritten, grad_left
 from gviz.events.optimizer_options import option_text
-from gviz.explain.backward_passes import divergence_bound, loss_at, row_text
+from gviz.explain.backward_passes import divergence_bound, loss_at, passes_by_loss, row_text
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
+from gviz.explain.findings.custom_functions.custom_backward_rule import REVERSAL
 from gviz.explain.optimizer_construction import rate_line
 from gviz.explain.parameter_updates import growth, maximizes, options_of, rates_of, rms, step_of
 from gviz.explain.recording_survey import Survey
@@ -78,6 +79,8 @@ def diverging(survey: Survey) -> Iterator[Finding | None]:
         pairs = [(survey.nodes[node].value, timeline.memory_value(node, 0, survey.end)) for node in known]
         rate = _rate_of_optimizer(timeline)
         finding = replace(_finding(survey, losses[-1][0], values, rate), suspected=not _grow(pairs))
+        if finding.suspected and _sizes_grow(survey, losses[0][0], losses[-1][0]):
+            return  # a sum over all data so far
         step = next((event for _, event in timeline.select((OptimizerStarted,))), None)
         if step is not None and not finding.suspected:
             finding = replace(finding, at=rate_line(timeline, step) or finding.at)
@@ -93,6 +96,17 @@ def _grow(pairs: Sequence[tuple[Value | None, Value | None]]) -> bool:
     """Return whether the steps have made a parameter many times as large."""
     sizes = (growth(before, after) for before, after in pairs)
     return any(size is not None and size.factor > _GROWN for size in sizes)
+
+
+_MORE = 1.5
+"""How many times as many elements a loss has at the end as at first if it is computed from more and more data."""
+
+
+def _sizes_grow(survey: Survey, first: int, last: int) -> bool:
+    """Return whether a loss is computed from more elements than another one was."""
+    values = ([survey.nodes[node].value for node in survey.history(root)] for root in (first, last))
+    before, after = (max((value.size for value in some if value is not None), default=0) for some in values)
+    return after > _MORE * before
 
 
 def _rate_of_optimizer(timeline: Timeline) -> float | None:
@@ -310,7 +324,8 @@ def not_falling(survey: Survey) -> Iterator[Finding | None]:
     Programs with several losses or optimizers are left out: theirs may balance each other, as those of a GAN do. So
     are losses that reach 0 or less, such as those of a policy, and those whose target a model makes: it moves, as the
     values of Q-learning do. So are losses that differ so much from pass to pass that the means of two quarters do not
-    show whether they fall.
+    show whether they fall, and those of a network that reverses a gradient. Of several models that a loop trains one
+    after the other, it is the last.
     """
     timeline = survey.timeline
     steps = {event.stack for _, event in survey.select(OptimizerStepped) if event.parameters}
@@ -318,17 +333,23 @@ def not_falling(survey: Survey) -> Iterator[Finding | None]:
     if len(steps) != 1 or len(calls) != 1 or len(survey.passes) < _FEWEST_LOSSES or timeline.failures:
         return
     yield None
-    known = [one for seq, _ in survey.passes if (one := loss_at(timeline, seq)) is not None]
+    phases = passes_by_loss(timeline)[-1].phases
+    if len(phases) < _FEWEST_LOSSES or any(REVERSAL.search(name) for name in survey.by_op):
+        return
+    known = [one for phase in phases if (one := loss_at(timeline, phase.start)) is not None]
     values = [value for _, value in known]
-    if len(values) < len(survey.passes) or not all(isfinite(value) and value > 0 for value in values):
+    if len(values) < len(phases) or not all(isfinite(value) and value > 0 for value in values):
         return
     quarter = len(values) // 4
     first, last = (fmean(part) for part in (values[:quarter], values[-quarter:]))
     # the spread from one pass to the next; a steady rise or fall adds little to it
     spread = sqrt(fmean((one - other) ** 2 for one, other in pairwise(values)) / 2)
     noise = _DEVIATIONS * spread * sqrt(2 / quarter)
-    if last - noise > _FALLEN * first and not _has_made_target(survey, known[-1][0]):
-        yield _not_falling_finding(survey, known[-1][0], first, last, len(values))
+    root = known[-1][0]
+    if last - noise > _FALLEN * first and not (
+        _has_made_target(survey, root) or _sizes_grow(survey, known[0][0], root)
+    ):
+        yield _not_falling_finding(survey, root, first, last, len(values))
 
 
 def _has_made_target(survey: Survey, root: int) -> bool:
