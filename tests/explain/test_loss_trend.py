@@ -194,7 +194,8 @@ NOT_WITHOUT_END = {
 import torch
 from torch import nn
 torch.manual_seed(0)
-x, y = torch.randn(120, 3), torch.randn(120, 1)
+x = torch.randn(120, 3)
+y = 2 * x.sum(1, keepdim=True) + torch.randn(120, 1)
 for fold in range(3):
     net = nn.Linear(3, 1)
     opt = torch.optim.SGD(net.parameters(), lr=0.05)
