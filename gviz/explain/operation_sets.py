@@ -106,6 +106,14 @@ CARRYING_ONE_TERM = RESHAPING | {"sum", "mean", "mul", "div", "neg"}
 WEIGHTED_SUMS = frozenset({"matmul", "bmm", "mm", "mv", "einsum"})
 """Products that add up one factor with the other as weights."""
 
+MATRIX_PRODUCTS = WEIGHTED_SUMS | {"linear", "bilinear", "addmm", "baddbmm", "dot"}
+"""The same, with what a layer adds to it."""
+
+LAYER_PRODUCTS = MATRIX_PRODUCTS | {
+    "convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+}  # fmt: skip
+"""Operations of layers that multiply their input by weights and add up the products."""
+
 
 def is_fused_attention(op: str) -> bool:
     """Return whether an operation is a whole attention, as ``_scaled_dot_product_flash_attention_for_cpu``.

@@ -17,6 +17,7 @@ from gviz.events import GradAccumulated, OptimizerStepped
 from gviz.explain.backward_passes import row_text
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding
+from gviz.explain.operation_sets import MATRIX_PRODUCTS
 from gviz.explain.program_text import arguments, called_lines, receiver
 from gviz.explain.source_edit import before
 from gviz.explain.source_frames import at_text, own_frame
@@ -33,7 +34,6 @@ _FEWEST_USES = 10
 _LARGE = 100.0
 """The norm of a gradient from which on it is a reason."""
 
-_PRODUCTS = frozenset({"mm", "addmm", "matmul", "linear", "mv", "bmm", "baddbmm"})
 _VIEWS = frozenset({"t", "transpose", "permute"})
 
 
@@ -77,5 +77,5 @@ def _products(timeline: Timeline, leaf: int, behind: Collection[int]) -> Iterato
         op = timeline.info(user).op.base_name
         if user in behind and op in _VIEWS:
             yield from _products(timeline, user, behind)
-        elif user in behind and op in _PRODUCTS:
+        elif user in behind and op in MATRIX_PRODUCTS:
             yield user

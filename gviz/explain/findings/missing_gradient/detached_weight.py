@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from gviz.events import RequiresGradSet
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
-from gviz.explain.operation_sets import SAME_NUMBERS
+from gviz.explain.operation_sets import LAYER_PRODUCTS, SAME_NUMBERS
 from gviz.explain.program_text import takes_all_parameters
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import is_of_library
@@ -26,7 +26,6 @@ from gviz.explain.tracking import ancestors, mend
 from gviz.values.plain_text import file_line
 from gviz.values.value_text import grad
 
-_PRODUCTS = {"linear", "bilinear", "mm", "addmm", "bmm", "baddbmm", "matmul", "mv", "dot", "einsum"}
 _SCALING = SAME_NUMBERS | {"mul", "div", "neg", "embedding", "index_select"}
 """Operations between a weight and its product: its numbers, their rows, or multiples of them."""
 
@@ -87,8 +86,7 @@ def _product(survey: Survey, detached: NodeRecord) -> NodeRecord | None:
             if one is None or user in seen:
                 continue
             seen.add(user)
-            is_product = one.op in _PRODUCTS or one.op.startswith("conv")
-            if one.created.requires_grad and is_product:
+            if one.created.requires_grad and one.op in LAYER_PRODUCTS:
                 return one
             if not one.created.requires_grad and one.op in _SCALING:
                 waiting.append(one)

@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from gviz.events import RequiresGradSet
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding, Number
-from gviz.explain.operation_sets import WEIGHTED_SUMS
+from gviz.explain.operation_sets import LAYER_PRODUCTS
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import at_text
 from gviz.explain.tracking import ancestors
 from gviz.values.value import Value
 
-_LAYERS = WEIGHTED_SUMS | {"linear", "addmm", "baddbmm", "convolution"}
 _FEWEST_DIMENSIONS = 2
 """Biases and scales have one. They may well be zero."""
 
@@ -53,7 +52,7 @@ def frozen_zero_weights(survey: Survey) -> Iterator[Finding | None]:
     yield None
     lines: defaultdict[tuple[str, int], dict[int, NodeRecord]] = defaultdict(dict)
     for record in survey.nodes.values():
-        if record.node not in behind or not (record.op in _LAYERS or "conv" in record.op):
+        if record.node not in behind or record.op not in LAYER_PRODUCTS:
             continue
         factors = [survey.unwrapped(source) for source in survey.sources(record)]
         weights = [one.node for one in factors if one.node in zeros]

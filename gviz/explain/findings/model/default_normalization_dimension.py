@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
-from gviz.explain.operation_sets import ACTIVATIONS, ELEMENTWISE, RESHAPING, SOFTMAXES, WEIGHTED_SUMS
+from gviz.explain.operation_sets import ACTIVATIONS, ELEMENTWISE, MATRIX_PRODUCTS, RESHAPING, SOFTMAXES
 from gviz.explain.program_text import called_name, program_text, statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import with_keyword
@@ -28,7 +28,6 @@ _PLACES = {"normalize": 2, "cosine_similarity": 2, "softmax": 1, "log_softmax": 
 """By function: the place of its dimension among the arguments."""
 
 _CLASSES = {"CosineSimilarity": "cosine_similarity", "Softmax": "softmax", "LogSoftmax": "log_softmax"}
-_PRODUCTS = WEIGHTED_SUMS | {"linear", "addmm", "baddbmm"}
 _OF_FEATURES = {"native_layer_norm", "layer_norm", "embedding"}
 _KEEPING = ELEMENTWISE | ACTIVATIONS | RESHAPING | {"clone", "contiguous", "add", "sub", "mul", "div", "cat", "to"}
 _MOST_FOLLOWED = 40
@@ -95,7 +94,7 @@ def _has_features_last(survey: Survey, record: NodeRecord) -> bool:
         sources = list(survey.sources(one))
         if one.op in _OF_FEATURES:
             return True
-        if one.op in _PRODUCTS:
+        if one.op in MATRIX_PRODUCTS:
             return any(survey.unwrapped(source).created.kind == "parameter" for source in sources)
         following = [source for source in sources if source.shape[-1:] == (size,) and source.created.kind == "op"]
         if one.op not in _KEEPING or not following:

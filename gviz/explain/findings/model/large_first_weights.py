@@ -23,7 +23,7 @@ from gviz.explain.backward_passes import loss_at, root_value
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding, Number
 from gviz.explain.initial_writes import InitialWrite, constant_number, initial_write, writes_random
-from gviz.explain.operation_sets import PRODUCTS, SOFTMAXES
+from gviz.explain.operation_sets import LAYER_PRODUCTS, SOFTMAXES
 from gviz.explain.program_text import called_name, line_text, statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost
@@ -46,7 +46,6 @@ _GROWN, _GROWN_ALONE = 100.0, 1000.0
 _SCORES, _SCORES_ALONE = 8.0, 15.0
 """The size of the scores of a classifier from which its first loss is far too large: the same."""
 
-_LAYERS = PRODUCTS | {"linear", "convolution", "conv1d", "conv2d", "conv3d"}
 _OF_SCORES = SOFTMAXES | {"cross_entropy", "binary_cross_entropy_with_logits"}
 
 
@@ -97,7 +96,7 @@ def large_first_weights(survey: Survey) -> Iterator[Finding | None]:
 
 def _layer(survey: Survey, record: NodeRecord) -> _Layer | None:
     """Return a product with a matrix of weights, if these are too large and its result is too large because of them."""
-    if record.op not in _LAYERS or record.stats is None:
+    if record.op not in LAYER_PRODUCTS or record.stats is None:
         return None
     sources = [survey.unwrapped(source) for source in survey.sources(record)]
     plain = [*survey.sources(record)]

@@ -8,7 +8,7 @@ from math import prod
 
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding
-from gviz.explain.operation_sets import SAME_NUMBERS, SOFTMAXES, WEIGHTED_SUMS
+from gviz.explain.operation_sets import MATRIX_PRODUCTS, SAME_NUMBERS, SOFTMAXES
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import Edit, with_argument, with_dim
 from gviz.explain.source_frames import innermost
@@ -61,7 +61,7 @@ def _groups(record: NodeRecord) -> int:
 def _is_layer_output(survey: Survey, record: NodeRecord) -> bool:
     """Return whether the input of an operation is the product of data and a parameter."""
     product = next(iter(survey.sources(record)), None)
-    while product is not None and product.op not in WEIGHTED_SUMS | {"linear", "addmm"}:
+    while product is not None and product.op not in MATRIX_PRODUCTS:
         if product.op not in SAME_NUMBERS | {"add", "mul", "div"} | _CHOOSING:
             return False
         product = next(iter(survey.sources(product)), None)

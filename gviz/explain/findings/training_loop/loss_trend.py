@@ -32,6 +32,7 @@ from gviz.explain.backward_passes import divergence_bound, loss_at, passes_by_lo
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.custom_functions.custom_backward_rule import REVERSAL
+from gviz.explain.operation_sets import LAYER_PRODUCTS
 from gviz.explain.optimizer_construction import rate_line
 from gviz.explain.parameter_updates import growth, maximizes, options_of, rates_of, rms, step_of
 from gviz.explain.recording_survey import Survey
@@ -54,8 +55,6 @@ _GROWN = 10.0
 
 _LARGE = 30.0
 """The root mean square of data from which on its size is a reason. Standardized data has 1."""
-
-_PRODUCTS = {"mm", "addmm", "matmul", "linear", "mv", "convolution", "conv1d", "conv2d", "conv3d"}
 
 
 def diverging(survey: Survey) -> Iterator[Finding | None]:
@@ -242,7 +241,7 @@ def large_features(timeline: Timeline, root: int) -> Finding | None:
     """Return the fact that data of large numbers meets the first parameters of a model; None for data of usual size."""
     for node in ancestors(timeline, root):
         info = timeline.info(node)
-        if info.op.base_name not in _PRODUCTS:
+        if info.op.base_name not in LAYER_PRODUCTS:
             continue
         sources = [timeline.info(source) for source, _ in info.created.inputs if source]
         if not any(source.created.requires_grad for source in sources):
