@@ -195,7 +195,8 @@ INSIDE = {
         findings.training_loop.rising_rate findings.missing_gradient.untrained_rows
         findings.missing_gradient.detached_weight findings.training_loop.large_steps
         findings.model.large_first_weights findings.missing_gradient.frozen_zero_weights
-        findings.loss.policy_gradient_sign finding_kinds findings.errors.missing_grad why failed_call
+        findings.loss.policy_gradient_sign findings.training_loop.attack_gradients finding_kinds
+        findings.errors.missing_grad why failed_call
         leaf_findings suppressed_findings check typed_question node_facts event_description gradcheck_report
         whatif""",
     "engine": """

@@ -116,6 +116,7 @@ from gviz.explain.findings.state_and_data import (
     writes_through_data,
 )
 from gviz.explain.findings.training_loop import (
+    attack_gradients,
     budget_alarms,
     carried_average,
     gradient_accumulation,
@@ -611,6 +612,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "a policy gradient with the wrong sign, which makes actions with a high reward less likely",
         find=policy_gradient_sign.policy_gradient_sign,
+    ),
+    Kind(
+        "attack-gradient",
+        "warning",
+        "a step that also uses what passes for the gradient of an input have left in the parameters",
+        find=attack_gradients.attack_gradients,
     ),
     Kind("swapped", "warning", "a loss whose input is data and whose target is trained"),
     Kind(
