@@ -21,13 +21,14 @@ from gviz.explain.program_text import (
     line_text,
     statement_at,
 )
-from gviz.source.call_stack import Frame
+from gviz.source.call_stack import Frame, source_lines
 from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import shape_text
 from gviz.values.plain_text import clipped, file_line, shown
 
 _LOOKED_AT = 1000
+_MOST_ROWS = 40
 MOST_READ = 10_000
 """The characters of a message that are read."""
 """The number of nodes before an error that are searched."""
@@ -78,8 +79,12 @@ class Failure:
         return map(self.timeline.info, islice(before, _LOOKED_AT))
 
     def names_on_its_line(self) -> tuple[str, ...]:
-        """Return the names on the line that raised it, in the order of the line."""
-        return tuple(re.findall(r"[A-Za-z_]\w*", self.line))
+        """Return the names on the line that raised it, in its order; of a call over several lines those of all."""
+        text = self.timeline.source(self.at.path) if self.at is not None else None
+        if text is None or self.at is None or self.at.end_line <= self.at.line:
+            return tuple(re.findall(r"[A-Za-z_]\w*", self.line))
+        rows = source_lines(text)[self.at.line - 1 : min(self.at.end_line, self.at.line + _MOST_ROWS)]
+        return tuple(re.findall(r"[A-Za-z_]\w*", "\n".join(row.split("#")[0] for row in rows)))
 
 
 def failure_at(timeline: Timeline, seq: int) -> Failure | None:

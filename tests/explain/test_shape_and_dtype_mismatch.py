@@ -576,6 +576,55 @@ with torch.no_grad():
         "net.eval() before this line",
         "",
     ),
+    "a part of the points beside the net": (
+        """
+points, net = torch.rand(6, 2, requires_grad=True), nn.Linear(2, 1)
+t = points[:, 1:]
+u = net(points)
+torch.autograd.grad(u, t, torch.ones_like(u))
+""",
+        "failed",
+        "u is not computed from t, so there is no gradient",
+        "differentiate by points and take the part",
+        "",
+    ),
+    "an input that is not used": (
+        """
+x, y = torch.rand(3, requires_grad=True), torch.rand(3, requires_grad=True)
+u = (x * 2).sum()
+torch.autograd.grad(u, y)
+""",
+        "failed",
+        "u is not computed from y, so there is no gradient",
+        "allow_unused=True",
+        "",
+    ),
+    "LBFGS without a closure": (
+        """
+w = torch.rand(3, requires_grad=True)
+opt = torch.optim.LBFGS([w])
+w.sum().backward()
+opt.step()
+""",
+        "failed",
+        "LBFGS computes the loss several times in a step",
+        "opt.step(closure)",
+        "",
+    ),
+    "a result in a group of several lines": (
+        """
+net = nn.Linear(2, 1)
+codes = torch.rand(3, requires_grad=True) * 0.1
+opt = torch.optim.SGD([
+    {"params": net.parameters(), "lr": 0.1},
+    {"params": [codes], "lr": 0.2},
+], lr=0.1)
+""",
+        "failed",
+        "codes = mul is not a leaf: an optimizer cannot change it",
+        "detach().requires_grad_()",
+        "codes = (torch.rand(3) * 0.1).requires_grad_()",
+    ),
     "a message with its advice last": (
         """
 packed = nn.utils.rnn.pack_padded_sequence(torch.randn(3, 5, 2, requires_grad=True), torch.tensor([2, 5, 3]),

@@ -305,6 +305,11 @@ MISTAKES = {
         + EPOCHS + "    sched.step(val)\n",
         BOTH, "warning", "plateau-mode", ["a schedule for a maximum gets the loss", "it fell from"], 'mode="min"',
     ),
+    "a plateau of an accuracy for a minimum": (
+        PLATEAU + "sched = torch.optim.lr_scheduler.ReduceLROnPlateau(opt, patience=1)  #!"
+        + EPOCHS + "    val_acc = 1 - val.item()\n    sched.step(val_acc)\n",
+        BOTH, "warning", "plateau-mode", ["a schedule for a minimum gets val_acc"], 'mode="max"',
+    ),
     "a plateau of a loss that is given by name": (
         PLATEAU + "sched = torch.optim.lr_scheduler.ReduceLROnPlateau(opt, mode='max', patience=1)  #!"
         + EPOCHS + "    sched.step(metrics=val.item())\n",

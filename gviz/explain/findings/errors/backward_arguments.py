@@ -7,9 +7,11 @@ import re
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.program_errors import Failure, shape_in
-from gviz.explain.program_text import keyword_or_argument
+from gviz.explain.program_text import assignment, keyword_or_argument
 from gviz.explain.source_edit import after
 from gviz.explain.source_frames import innermost
+from gviz.explain.tracking import ancestors
+from gviz.trace.graph_state import NodeInfo
 from gviz.values.number_text import shape_text
 from gviz.values.plain_text import shown
 
@@ -61,3 +63,40 @@ def of_frozen_input(failure: Failure) -> Finding | None:
     at = innermost(info) or failure.at
     edit = after(failure.timeline, at, f"{name}.requires_grad_()")
     return Finding("failed", text, failure.seq, info.node, (), fix, at, edit=edit)
+
+
+UNUSED_INPUT = r"appears to not have been used in the graph|should be used in the graph"
+
+
+def of_unused_input(failure: Failure) -> Finding | None:
+    """Return the finding about an input of `autograd.grad` from which the output was not computed.
+
+    It may be a part or a copy of what the output was computed from, made beside it: ``t = points[:, 1:]`` and
+    ``u = net(points)``. Then the line to change is the one that computes the output.
+    """
+    timeline = failure.timeline
+    found = [_named(failure, place, name) for place, name in enumerate(("outputs", "inputs"))]
+    if found[0] is None or found[1] is None:
+        return None
+    output, source = found[0], found[1]
+    names = shown(source.name), shown(output.name)
+    text = titled("{} is not computed from {}, so there is no gradient", *names[::-1])
+    origins = [node for node in (source.node, *ancestors(timeline, source.node)) if timeline.info(node).name]
+    behind = {*ancestors(timeline, output.node)}
+    common = next((node for node in origins if node in behind), 0)
+    made = Finding("made", f"{label_at(timeline, source.node)}", source.born, source.node, at=innermost(source))
+    if not common:
+        fix = f"compute {names[1]} from {names[0]}, or pass allow_unused=True if it may be missing"
+        return Finding("failed", text, failure.seq, source.node, (made,), fix, failure.at)
+    name = shown(timeline.info(common).name)
+    fact = f"both are computed from {label_at(timeline, common)}: {names[0]} is made beside {names[1]}, not before it"
+    part = Finding("made", fact, source.born, source.node, at=innermost(source))
+    fix = f"compute {names[1]} from {names[0]}, or differentiate by {name} and take the part of its gradient"
+    at = assignment(timeline, failure.at, output.name) or failure.at
+    return Finding("failed", text, failure.seq, source.node, (part,), fix, at)
+
+
+def _named(failure: Failure, place: int, keyword: str) -> NodeInfo | None:
+    """Return the newest tensor that an argument of `autograd.grad` names."""
+    names = keyword_or_argument(failure.timeline, failure.at, "grad", place, keyword)
+    return next((info for info in failure.earlier_nodes() if info.name and info.name in names), None)

@@ -16,7 +16,12 @@ from gviz.explain.display_names import MOST_TITLE, label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.findings.custom_functions import custom_backward_returns
 from gviz.explain.findings.errors import checkpoint
-from gviz.explain.findings.errors.backward_arguments import FROZEN_INPUT, of_frozen_input
+from gviz.explain.findings.errors.backward_arguments import (
+    FROZEN_INPUT,
+    UNUSED_INPUT,
+    of_frozen_input,
+    of_unused_input,
+)
 from gviz.explain.findings.errors.copied_graph import COPIED, of_copied_graph
 from gviz.explain.findings.errors.in_place_errors import SEVERAL_VIEWS, of_several_views
 from gviz.explain.findings.errors.inference_tensor import INFERENCE, of_inference_tensor
@@ -68,6 +73,11 @@ _MEANINGS = (
         r"appears to not have been used in the graph|should be used in the graph",
         "there is no path from the output to this input",
         "check that it is used, or pass allow_unused=True",
+    ),
+    _Meaning(
+        r"step\(\) missing 1 required positional argument: 'closure'",
+        "LBFGS computes the loss several times in a step: it needs a function for it",
+        "def closure(): opt.zero_grad(); loss = ...; loss.backward(); return loss, and opt.step(closure)",
     ),
     _Meaning(
         r"must be Tensor, not tuple"
@@ -226,6 +236,7 @@ _EXPLANATIONS: tuple[tuple[str, Callable[[Failure], Finding | None]], ...] = (
     (custom_backward_returns.NO_TENSOR, custom_backward_returns.of_no_tensor),
     (INFERENCE, of_inference_tensor),
     (FROZEN_INPUT, of_frozen_input),
+    (UNUSED_INPUT, of_unused_input),
     (NO_LEAF, of_no_leaf),
     (NO_PARAMETERS, of_no_parameters),
     (SPARSE, of_sparse_gradients),

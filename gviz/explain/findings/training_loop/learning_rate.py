@@ -20,12 +20,14 @@ from gviz.explain.program_text import (
     called_lines,
     called_name,
     frame_of,
+    frame_of_part,
     keyword_text,
     line_text,
     names_set,
     program_text,
     receiver,
     scope_of,
+    statement_at,
     target_of,
 )
 from gviz.explain.recording_survey import NodeRecord, Survey
@@ -66,16 +68,37 @@ def squared_rate(survey: Survey) -> Iterator[Finding | None]:
             continue
         text = f"the learning rate reaches {number(rate)}, the square of {number(start)}"
         means = f"{shown(kind)} was made with {number(start)}, and LambdaLR multiplies it by what the function returns"
-        part = Finding("used", means, place[kind, start])
+        part = Finding("used", means, place[kind, start], at=call)
         fix = f"return a factor, at most 1, from the function and not the rate {number(start)} itself"
-        yield Finding("squared-rate", text, place[kind, start], 0, (part,), fix, call)
+        at = _returned_by(timeline, call) or call
+        yield Finding("squared-rate", text, place[kind, start], 0, (part,), fix, at)
 
 
-# ReduceLROnPlateau(mode="max") that gets a loss: while the loss falls, it lowers the learning rate
+def _returned_by(timeline: Timeline, call: Frame) -> Frame | None:
+    """Return the last line that returns a factor in the function that a schedule gets by its name."""
+    source = statement_at(timeline, call)
+    if source is None:
+        return None
+    text, one = source
+    schedules = [part for part in one.parts(ast.Call) if called_name(part) in ("LambdaLR", "MultiplicativeLR")]
+    given = [part for made in schedules for part in made.args[1:2]]
+    given += [key.value for made in schedules for key in made.keywords if key.arg == "lr_lambda"]
+    names = {part.id for part in given if isinstance(part, ast.Name)}
+    defined = (each.node for each in text.statements)
+    functions = [node for node in defined if isinstance(node, ast.FunctionDef) and node.name in names]
+    returns = [part for part in ast.walk(functions[0]) if isinstance(part, ast.Return)] if len(functions) == 1 else []
+    return frame_of_part(text, max(returns, key=lambda part: part.lineno), functions[0].name) if returns else None
+
+
+# ReduceLROnPlateau(mode="max") that gets a loss: while the loss falls, it lowers the learning rate. The reverse: the
+# default mode, "min", with an accuracy
 
 
 def plateau_mode(survey: Survey) -> Iterator[Finding | None]:
-    """Yield a plateau schedule for a maximum that gets a loss and has lowered the rate after the loss fell."""
+    """Yield a plateau schedule for a maximum that gets a loss and has lowered the rate after the loss fell.
+
+    The same of a schedule for a minimum that gets a number whose name says that it is to rise, as an accuracy.
+    """
     timeline = survey.timeline
     cuts = [(seq, step) for seq, step in timeline.select((OptimizerStarted,)) if _lowers_rate(step)]
     if not cuts:
@@ -100,6 +123,37 @@ def plateau_mode(survey: Survey) -> Iterator[Finding | None]:
         fix = 'mode="min" for a loss, or give step() a number that is to rise'
         yield Finding("plateau-mode", text, seq, last.node, (part,), fix, at, edit=edit)
         return
+    for at, name, edit in (one for frame in files for one in _plateaus_for_minima(timeline, frame)):
+        text = titled("a schedule for a minimum gets {}, which is to rise", shown(name))
+        part = Finding("used", "the learning rate was lowered, as a number that rises is no progress there", seq)
+        fix = 'mode="max" for an accuracy or a score; or give step() the loss'
+        yield Finding("plateau-mode", text, seq, 0, (part,), fix, at, edit=edit)
+        return
+
+
+_RISING = frozenset(
+    {"acc", "accuracy", "accuracies", "f1", "auc", "auroc", "iou", "miou", "dice", "score", "map", "r2", "bleu",
+     "precision", "recall", "psnr", "ssim", "reward", "rewards", "return"}
+)  # fmt: skip
+_FALLING = frozenset({"loss", "error", "err", "nll", "perplexity", "ppl", "neg", "negative"})
+"""Words in the names of numbers that are to rise or to fall."""
+
+
+def _plateaus_for_minima(timeline: Timeline, at: Frame | None) -> Iterator[tuple[Frame, str, Edit | None]]:
+    """Yield each ``ReduceLROnPlateau`` of a file for a minimum that gets what is to rise."""
+    text = program_text(timeline, at)
+    for one in text.statements if text is not None and at is not None else ():
+        match one.node:
+            case ast.Assign(targets=[target], value=ast.Call() as call) if called_name(call) == "ReduceLROnPlateau":
+                modes = [key.value for key in call.keywords if key.arg == "mode"] or call.args[1:2]
+                if text is None or at is None or (modes and getattr(modes[0], "value", "") != "min"):
+                    continue
+                schedule, place = text.segment(target), frame_of(at, one.first, text)
+                metrics = {_metric(text, call, schedule) for user in text.statements for call in user.parts(ast.Call)}
+                rising = [name for name in metrics - {""} if _RISING & (words := {*name.lower().split("_")})
+                          and not _FALLING & words]  # fmt: skip
+                if len(metrics - {""}) == len(rising) == 1:
+                    yield place, rising[0], with_keyword(timeline, place, "ReduceLROnPlateau", "mode", '"max"')
 
 
 def _is_on_line(survey: Survey, record: NodeRecord, lines: range) -> bool:
