@@ -75,11 +75,28 @@ def _by_perturbation(timeline: Timeline, loss: int) -> str:
 
 
 def _loss_title(timeline: Timeline, loss: int, losses: Losses) -> str:
-    """Return the name of a loss and its place. An element of a summed list is called a summand."""
+    """Return the name of a loss and its place.
+
+    An element of a summed list is called a summand. A part of a sum with a name, as in ``z = x * x + sin(y)``, is
+    called a term: there the program may well call the sum its loss. So is a number that no tensor was reduced to.
+    """
     label_of_it = label_at(timeline, loss)
-    if not any(timeline.info(node).op.name in LISTS for node in losses.summing):
-        return f"the loss {label_of_it}"
-    return f"{label_of_it}, a summand of {label(timeline, max(losses.summing))}"
+    if any(timeline.info(node).op.name in LISTS for node in losses.summing):
+        return f"{label_of_it}, a summand of {label(timeline, max(losses.summing))}"
+    if losses.summing and (timeline.info(max(losses.summing)).name or not _is_reduced(timeline, loss)):
+        return f"the term {label_of_it} of {label(timeline, max(losses.summing))}"
+    return f"the loss {label_of_it}"
+
+
+def _is_reduced(timeline: Timeline, node: int) -> bool:
+    """Return whether a number was computed from a tensor of several elements, perhaps with further steps: a root."""
+    while node:
+        inputs = [edge for edge in timeline.info(node).created.inputs if edge[0]]
+        values = (timeline.info(source).created.outputs[output_nr].value for source, output_nr in inputs)
+        if any(value is not None and value.size > 1 for value in values):
+            return True
+        node = inputs[0][0] if len(inputs) == 1 else 0
+    return False
 
 
 def _loss_finding(timeline: Timeline, loss: int, title: str, part: Array, seq: int, total: Value | None) -> Finding:
