@@ -768,3 +768,27 @@ def test_one_more_pass_is_no_passes(steps, more, engine, tmp_path):
     text += f"for i in range({steps}):\n    (w * w).sum().backward()\n"
     (found,) = answers(recorded_text(text, tmp_path, engine), "w.grad")
     assert any(part.text.endswith(more) for part in found.parts)
+
+
+FORGOTTEN = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(4, 8)
+        self.extra = torch.nn.Linear({width}, 8)
+    def forward(self, x):
+        return self.first(x)
+net = Net()
+net(torch.ones(2, 4)).sum().backward()
+"""
+
+
+@on_both_engines
+@pytest.mark.parametrize(("width", "is_alike"), [(8, False), (4, True)])
+def test_a_guess_what_was_meant_needs_a_whole_module_that_is_alike(width, is_alike, engine, tmp_path):
+    timeline = recorded_text(FORGOTTEN.format(width=width), tmp_path, engine)
+    for name in ("weight", "bias"):
+        finding = asked(timeline, f"extra.{name}", "grad")
+        assert finding.kind == "unused"
+        assert [part.kind for part in finding.parts] == ["nearest"] * is_alike
