@@ -378,10 +378,18 @@ class _Reader:
 
     def _is_data(self, node: int) -> bool:
         """Return whether a result was made before all training, and from nothing that is trained or a parameter."""
-        if self.timeline.nodes.born(node) > self._first_tracked:
-            return False
+        return self.timeline.nodes.born(node) <= self._first_tracked and self._is_from_data(node)
+
+    def _is_from_data(self, node: int) -> bool:
+        """Return whether a result was made from nothing that is trained or a parameter."""
         sources = (self.timeline.nodes.created(one) for one in (node, *ancestors(self.timeline, node)))
         return not any(one.requires_grad or one.kind == "parameter" for one in sources)
+
+    def _is_prepared(self, node: int) -> bool:
+        """Return whether a result was made from data alone, and from no result of an earlier iteration."""
+        sources = [one for one in ancestors(self.timeline, node) if self.timeline.nodes.created(one).kind == "op"]
+        is_new = all(self.timeline.nodes.born(one) >= self.since or self._is_data(one) for one in sources)
+        return is_new and self._is_from_data(node)
 
     @cached_property
     def _first_tracked(self) -> int:
@@ -430,6 +438,8 @@ class _Reader:
                     earlier[node] = None
             elif created.untracked and loses_tracking(timeline, node):
                 cuts[self._cut(node)] = None
+            elif created.untracked and timeline.info(node).name and self._is_prepared(node):
+                data.append(node)  # real = torch.randn(16, 4) + 3: what it was made from has no name
             else:
                 waiting += inputs.get(node, ())
         reached = {*leaves_of_pass(timeline, phase)} if self._has_ended(phase) else {*trained}

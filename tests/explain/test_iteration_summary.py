@@ -253,6 +253,25 @@ def test_frozen_parameters_and_results_of_earlier_iterations_are_no_data(timelin
     assert loss.data == ()
 
 
+PREPARED = """
+import torch
+net = torch.nn.Linear(4, 1)
+for i in range(3):
+    real = torch.randn(16, 4) + 3
+    half = (real * 2).sum(1, keepdim=True)
+    loss = (net(real) - half).pow(2).mean()
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_data_that_the_loop_computes_is_named_after_its_variable(timeline, number):
+    recording = timeline(PREPARED)
+    (loss,) = iteration_summary(recording, recording.iteration_numbered(number).end).losses
+    assert loss.data == ("real (16,4)", "half (16,1)")
+    assert loss.earlier == loss.numbers_only == ()
+
+
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_each_turn_clears_once(timeline, number):
     recording = timeline(TEACHER)
