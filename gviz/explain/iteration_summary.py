@@ -540,7 +540,8 @@ _TITLE = 20
 def summary_text(timeline: Timeline, n: int, width: int) -> Iterator[str]:
     """Yield the summary as lines of text."""
     one = iteration_summary(timeline, n)
-    yield f"iteration {one.number:,} of {one.count:,} (events {one.start:,} to {one.end:,}), in order:"
+    heading = f"iteration {one.number:,} of {one.count:,} ({_events(one)}), in order:"
+    yield from wrap(heading, max(width, 24), subsequent_indent="  ")
     yield from _table([(_row_title(action), _row_text(action)) for action in one.actions[:_MOST_ACTIONS]], width)
     if len(one.actions) > _MOST_ACTIONS:
         yield f"  … and {len(one.actions) - _MOST_ACTIONS} more lines"
@@ -565,6 +566,17 @@ def summary_text(timeline: Timeline, n: int, width: int) -> Iterator[str]:
         yield ""
         yield "also:"
         yield from _table([row for row in rest if row[1]], width, _TITLE)
+
+
+def _events(one: IterationSummary) -> str:
+    """Return the events of an iteration, and where its first line ran if that was before its first input.
+
+    Elsewhere the events between them, such as a clearing of gradients, are in the iteration before.
+    """
+    events = f"events {one.start:,} to {one.end:,}"
+    if not one.actions or (first := one.actions[0]).at is None or first.start >= one.start:
+        return events
+    return f"{events}, after line {first.at.line} at event {first.start:,}"
 
 
 def _row_title(action: Action) -> str:
