@@ -114,10 +114,10 @@ INSIDE = {
         lessons options streams signals shell_quoting text_size sarif json_form recording_options trace_path
         commands.keys progress picture_files recording_input commands.info argument_order rank_report program_run
         debugger
-        commands.whatif commands.diff commands.open main findings commands.tutor commands.record commands.monitor
+        commands.diff commands.open main findings commands.tutor commands.record commands.monitor
         commands.export
-        commands.demo viewer recording_pages commands.run reported_recordings commands.graphify commands.gradcheck
-        commands.show
+        commands.demo viewer recording_pages commands.run reported_recordings commands.whatif commands.graphify
+        commands.gradcheck commands.show
         commands.check
         commands.why commands.explain""",
     "api": """

@@ -510,12 +510,12 @@ def test_only_the_first_nan_of_the_recording_is_called_the_first(engine, tmp_pat
     (answer,) = answers(timeline, "loss")
     logs = [node for node in timeline.nodes if timeline.info(node).op.base_name == "log"]
     assert answer.text.startswith(f"this nan appears first in #{logs[-1]} log ")
-    (earlier,) = (part for part in answer.parts if part.kind == "earlier")
+    (earlier,) = (part for part in answer.parts if part.kind == "earlier-nan")
     assert earlier.text == f"the first of all is in #{logs[0]} log at {earlier.where}, in iteration 1"
     assert earlier.event == timeline.error_index.first_bad()
     (first,) = answers(timeline, "nan")
     assert first.text.startswith(f"the first nan appears in #{logs[0]} log ")
-    assert "earlier" not in [part.kind for part in first.parts]
+    assert "earlier-nan" not in [part.kind for part in first.parts]
 
 
 UNDEFINED = {

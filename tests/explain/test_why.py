@@ -792,3 +792,41 @@ def test_a_guess_what_was_meant_needs_a_whole_module_that_is_alike(width, is_ali
         finding = asked(timeline, f"extra.{name}", "grad")
         assert finding.kind == "unused"
         assert [part.kind for part in finding.parts] == ["nearest"] * is_alike
+
+
+LAYER_AFTER_LAYER = """
+import torch
+first, second = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
+x = torch.ones(2, 4)
+a_loss = first(x).sum()
+a_loss.backward()
+b_loss = second(x).sum()
+b_loss.backward()
+"""
+
+
+@on_both_engines
+def test_the_weight_of_a_layer_leads_on_to_the_layer(engine, tmp_path):
+    timeline = recorded_text(LAYER_AFTER_LAYER, tmp_path, engine)
+    finding = asked(timeline, "second.weight", "grad")
+    (contribution,) = finding.parts
+    (layer,) = contribution.parts
+    text = (
+        r"a linear layer is x @ weight.T \+ bias: #\d+ transpose is its weight.T, which got it from #(\d+) linear at "
+    )
+    assert timeline.info(layer.node).op.base_name == "addmm"
+    assert re.match(text, layer.text)[1] == str(layer.node)
+    assert layer.text.partition(" linear at ")[2].startswith("program.py:7: x.T @ g")
+
+
+@on_both_engines
+def test_a_gradient_of_an_earlier_pass_is_called_one(engine, tmp_path):
+    timeline = recorded_text(LAYER_AFTER_LAYER, tmp_path, engine)
+    older = [part for part in asked(timeline, "first.weight", "grad").parts if part.kind == "older-pass"]
+    one, other = (re.escape(f"backward pass {number} of #") for number in (1, 2))
+    text = rf"it is from {one}\d+ a_loss = sum at program.py:5; {other}\d+ b_loss = sum at program.py:7 has brought "
+    assert re.fullmatch(f"{text}nothing to it", older[0].text)
+    assert not [part for part in asked(timeline, "second.weight", "grad").parts if part.kind == "older-pass"]
+    began = max(n for n in range(len(timeline)) if isinstance(timeline.event(n + 1), BackwardStarted)) + 1
+    so_far = asked(timeline, "first.weight", "grad", at=began)
+    assert so_far.parts[0].text.endswith(" has brought nothing to it so far")

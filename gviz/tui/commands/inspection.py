@@ -80,7 +80,7 @@ def cause_of(explanation: finding.Finding) -> int:
     return next((one.node for one in parts if one.node not in (0, explanation.node)), 0)
 
 
-_NO_CAUSES = frozenset({"nearest", "earlier"})
+_NO_CAUSES = frozenset({"nearest", "earlier-nan", "older-pass", "layer"})
 
 
 def findings(session: Session, _: str) -> LongWork[Choice | Answer]:

@@ -177,7 +177,7 @@ def _origin(timeline: Timeline, place: Place) -> Finding:
         return finding
     where = f"{iteration_called(timeline)} {timeline.iteration_at(first.event).number:,}"
     text = f"the first of all is in {label_at(timeline, first.node)}, in {where}"
-    earlier = Finding("earlier", text, first.event, first.node, at=first.at)
+    earlier = Finding("earlier-nan", text, first.event, first.node, at=first.at)
     own = re.sub("^the first (.+?) appears", r"this \1 appears first", finding.text)
     return replace(finding, text=own, parts=(*finding.parts, earlier))
 
