@@ -830,3 +830,14 @@ def test_a_gradient_of_an_earlier_pass_is_called_one(engine, tmp_path):
     began = max(n for n in range(len(timeline)) if isinstance(timeline.event(n + 1), BackwardStarted)) + 1
     so_far = asked(timeline, "first.weight", "grad", at=began)
     assert so_far.parts[0].text.endswith(" has brought nothing to it so far")
+
+
+@on_both_engines
+def test_before_the_first_pass_a_leaf_has_no_gradient_yet(engine, tmp_path):
+    timeline = recorded_text(LAYER_AFTER_LAYER, tmp_path, engine)
+    began = next(seq for seq, _ in timeline.select((BackwardStarted,)))
+    (part,) = asked(timeline, "first.weight", at=began - 1).parts
+    assert (part.text, part.event) == (
+        "it has no gradient yet: no backward pass has run, the first begins later", began,
+    )  # fmt: skip
+    assert "no-pass" not in [part.kind for part in asked(timeline, "second.weight", "value", at=len(timeline)).parts]
