@@ -114,12 +114,13 @@ INSIDE = {
         lessons options streams signals shell_quoting text_size sarif json_form recording_options trace_path
         commands.keys progress picture_files commands.info argument_order program_run recording_input rank_report
         debugger
-        commands.whatif commands.diff commands.open main findings commands.tutor commands.record commands.monitor
+        commands.diff commands.open main findings commands.tutor commands.record commands.monitor
         commands.export
         commands.demo viewer recording_pages commands.run commands.graphify commands.gradcheck
         commands.show
         commands.check
-        commands.why commands.explain""",
+        commands.why commands.explain
+        commands.whatif""",
     "api": """
         moment_argument output_files export_options module_recording drawable debug questions picture_path make_dot
         show export""",
@@ -150,12 +151,12 @@ INSIDE = {
         findings.gradient_values.opposed_pass_gradients findings.errors.optimizer_parameters
         findings.training_loop.gradient_clipping findings.training_loop.loss_scale
         findings.training_loop.gradient_accumulation findings.training_loop.learning_rate
-        findings.gradient_values.hook_mistakes
-        findings.gradient_values.zero_gradient findings.computed_value findings.errors.second_backward
-        findings.errors.in_place_errors findings.errors.copied_graph findings.errors.state_dict_mismatch
-        findings.errors.inference_tensor findings.errors.untracked_loss findings.errors.backward_arguments
-        findings.errors.module_misuse findings.errors.error_messages findings.loss.broadcast
-        findings.loss.masked_mean findings.model.one_flag_for_all_rows findings.model.activation_twice
+        findings.gradient_values.hook_mistakes findings.gradient_values.zero_gradient
+        findings.computed_value findings.errors.second_backward findings.errors.in_place_errors
+        findings.errors.copied_graph findings.errors.state_dict_mismatch findings.errors.inference_tensor
+        findings.errors.untracked_loss findings.errors.backward_arguments findings.errors.module_misuse
+        findings.errors.error_messages findings.loss.broadcast findings.loss.masked_mean
+        findings.model.one_flag_for_all_rows findings.model.activation_twice
         findings.model.default_normalization_dimension findings.loss.shifted_labels
         findings.loss.attached_target findings.loss.loss_of_other_part findings.missing_gradient.cut_summand
         findings.missing_gradient.selection_without_history findings.loss.target_range
@@ -179,9 +180,8 @@ INSIDE = {
         findings.missing_gradient.unlearned_buffer findings.loss.label_smoothing
         findings.training_loop.overwritten_setting findings.state_and_data.data_changed_in_each_epoch
         findings.loss.denoising_target findings.loss.fisher_information
-        findings.custom_functions.custom_backward_rule
-        findings.training_loop.loss_trend findings.gradient_values.nan_origin
-        findings.gradient_values.grad_sum_over_passes
+        findings.custom_functions.custom_backward_rule findings.training_loop.loss_trend
+        findings.gradient_values.nan_origin findings.gradient_values.grad_sum_over_passes
         findings.gradient_values.vanishing_exploding findings.training_loop.unchanged_parameters
         findings.custom_functions.overwritten_incoming_gradient
         findings.custom_functions.saved_intermediates findings.model.data_layout
@@ -196,9 +196,8 @@ INSIDE = {
         findings.missing_gradient.detached_weight findings.training_loop.large_steps
         findings.model.large_first_weights findings.missing_gradient.frozen_zero_weights
         findings.loss.policy_gradient_sign findings.training_loop.attack_gradients finding_kinds
-        findings.errors.missing_grad why failed_call
-        leaf_findings suppressed_findings check typed_question node_facts event_description gradcheck_report
-        whatif""",
+        findings.errors.missing_grad why failed_call leaf_findings suppressed_findings check typed_question
+        node_facts event_description gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
         modes operation_watchers anomaly_detection printing node tensor promotion random broadcasting

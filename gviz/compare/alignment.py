@@ -14,6 +14,7 @@ therefore aligned `WINDOW` operations at a time, and pairs further apart than th
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile, zip_longest
@@ -45,7 +46,25 @@ def align(a: Side, b: Side) -> tuple[Pair, ...]:
     seen_a, seen_b = {x for x, _ in used}, {y for _, y in used}
     only_a = [(node, 0) for node in a.others if node not in seen_a]
     only_b = [(0, node) for node in b.others if node not in seen_b]
-    return (*used, *only_a, *only_b, *pairs)
+    return tuple(_by_creation([*used, *only_a, *only_b], pairs))
+
+
+def _by_creation(others: Iterable[Pair], ops: Sequence[Pair]) -> Iterator[Pair]:
+    """Yield all pairs in order of creation: those that no operation made before the first operation that came later."""
+    places: defaultdict[int, list[Pair]] = defaultdict(list)
+    created = [[(pair[side], at) for at, pair in enumerate(ops) if pair[side]] for side in (0, 1)]
+    for pair in others:
+        side = 0 if pair[0] else 1
+        after = bisect_left(created[side], (pair[side], 0))
+        places[created[side][after][1] if after < len(created[side]) else len(ops)].append(pair)
+    for at, op in enumerate(ops):
+        yield from sorted(places[at], key=_first_number)
+        yield op
+    yield from sorted(places[len(ops)], key=_first_number)
+
+
+def _first_number(pair: Pair) -> int:
+    return pair[0] or pair[1]
 
 
 def _tokens(a: Side, b: Side) -> tuple[list[Token], list[Token]]:

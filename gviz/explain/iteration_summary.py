@@ -378,10 +378,18 @@ class _Reader:
 
     def _is_data(self, node: int) -> bool:
         """Return whether a result was made before all training, and from nothing that is trained or a parameter."""
-        if self.timeline.nodes.born(node) > self._first_tracked:
-            return False
+        return self.timeline.nodes.born(node) <= self._first_tracked and self._is_from_data(node)
+
+    def _is_from_data(self, node: int) -> bool:
+        """Return whether a result was made from nothing that is trained or a parameter."""
         sources = (self.timeline.nodes.created(one) for one in (node, *ancestors(self.timeline, node)))
         return not any(one.requires_grad or one.kind == "parameter" for one in sources)
+
+    def _is_prepared(self, node: int) -> bool:
+        """Return whether a result was made from data alone, and from no result of an earlier iteration."""
+        sources = [one for one in ancestors(self.timeline, node) if self.timeline.nodes.created(one).kind == "op"]
+        is_new = all(self.timeline.nodes.born(one) >= self.since or self._is_data(one) for one in sources)
+        return is_new and self._is_from_data(node)
 
     @cached_property
     def _first_tracked(self) -> int:
@@ -430,6 +438,8 @@ class _Reader:
                     earlier[node] = None
             elif created.untracked and loses_tracking(timeline, node):
                 cuts[self._cut(node)] = None
+            elif created.untracked and timeline.info(node).name and self._is_prepared(node):
+                data.append(node)  # real = torch.randn(16, 4) + 3: what it was made from has no name
             else:
                 waiting += inputs.get(node, ())
         reached = {*leaves_of_pass(timeline, phase)} if self._has_ended(phase) else {*trained}
@@ -530,7 +540,8 @@ _TITLE = 20
 def summary_text(timeline: Timeline, n: int, width: int) -> Iterator[str]:
     """Yield the summary as lines of text."""
     one = iteration_summary(timeline, n)
-    yield f"iteration {one.number:,} of {one.count:,} (events {one.start:,} to {one.end:,}), in order:"
+    heading = f"iteration {one.number:,} of {one.count:,} ({_events(one)}), in order:"
+    yield from wrap(heading, max(width, 24), subsequent_indent="  ")
     yield from _table([(_row_title(action), _row_text(action)) for action in one.actions[:_MOST_ACTIONS]], width)
     if len(one.actions) > _MOST_ACTIONS:
         yield f"  … and {len(one.actions) - _MOST_ACTIONS} more lines"
@@ -555,6 +566,17 @@ def summary_text(timeline: Timeline, n: int, width: int) -> Iterator[str]:
         yield ""
         yield "also:"
         yield from _table([row for row in rest if row[1]], width, _TITLE)
+
+
+def _events(one: IterationSummary) -> str:
+    """Return the events of an iteration, and where its first line ran if that was before its first input.
+
+    Elsewhere the events between them, such as a clearing of gradients, are in the iteration before.
+    """
+    events = f"events {one.start:,} to {one.end:,}"
+    if not one.actions or (first := one.actions[0]).at is None or first.start >= one.start:
+        return events
+    return f"{events}, after line {first.at.line} at event {first.start:,}"
 
 
 def _row_title(action: Action) -> str:

@@ -6,7 +6,6 @@ have an event to go to.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,11 +16,10 @@ from gviz.explain.display_names import MAX_NAME, further_names, is_mask, label, 
 from gviz.explain.grad_history import accumulation
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
 from gviz.explain.parameter_updates import options_of, step_of
-from gviz.explain.pass_contributions import origin
+from gviz.explain.pass_contributions import LINEAR, origin, transposes_layer_weight
 from gviz.explain.source_frames import frame_text
 from gviz.explain.tracking import as_at, why_untracked
 from gviz.explain.value_computation import Computation, Operand, computation, dropout_effect, saved_names
-from gviz.source.call_stack import source_lines
 from gviz.trace.graph_state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import bytes_text, dtype_text, shape_text
@@ -96,8 +94,6 @@ def listed(nodes: Sequence[int], named: Callable[[int], Part]) -> Iterator[Part]
 
 NOT_RECORDED = "a tensor that is not recorded"
 INSIDE_CALL = "it was computed inside a call of PyTorch, which does not pass it on: only its shape is known"
-LINEAR = "x @ weight.T + bias"
-_TRANSPOSES = re.compile(r"\.m?T\b|\.t\(|transpose|permute|swapaxes|swapdims|adjoint|\bt\(")
 
 
 def unborn_facts(view: NodeView) -> Iterator[Fact]:
@@ -306,19 +302,9 @@ def module_facts(view: NodeView) -> Iterator[Fact]:
     """
     if view.info.scope:
         yield Fact("in module", (Part(clipped(view.info.scope, 200)),))
-    if _is_weight_of_a_layer(view):
+    if transposes_layer_weight(view.timeline, view.info):
         text = f"a linear layer is {LINEAR}: this is its weight.T, which no line of the program writes"
         yield Fact("", (Part(text, "muted"),), 0, 1)
-
-
-def _is_weight_of_a_layer(view: NodeView) -> bool:
-    """Return whether a node transposes a parameter in a line that transposes nothing."""
-    info, timeline = view.info, view.timeline
-    if info.op.name != "t" or not info.frames or timeline.info(info.created.inputs[0][0]).created.kind != "parameter":
-        return False
-    first = info.frames[0]
-    lines = source_lines(timeline.source(first.path) or "")[first.line - 1 : first.end_line]
-    return bool(lines) and not _TRANSPOSES.search("\n".join(lines))
 
 
 # Gradients: the incoming gradient, ``.grad``, and the outgoing gradient for every input

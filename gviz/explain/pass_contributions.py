@@ -6,6 +6,7 @@ come from the steps of one loop, a summary says which step sent most.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,12 +22,16 @@ from gviz.explain.hook_effects import source_hooks
 from gviz.explain.operation_sets import ELEMENTWISE, LISTS
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradient, step_event
 from gviz.explain.source_frames import at_text, innermost
-from gviz.trace.graph_state import Contribution
+from gviz.source.call_stack import source_lines
+from gviz.trace.graph_state import Contribution, NodeInfo
 from gviz.trace.node_gradients import step_grads
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.number_text import number
 from gviz.values.value import Array, Value, capture
 from gviz.values.value_text import bad_text, norm, share
+
+LINEAR = "x @ weight.T + bias"
+_TRANSPOSES = re.compile(r"\.m?T\b|\.t\(|transpose|permute|swapaxes|swapdims|adjoint|\bt\(")
 
 MOST_PARTS = 50
 _DIRECTIONS = ((-0.2, "points away from"), (0.2, "hardly points along"), (0.7, "points only partly along"))
@@ -40,6 +45,7 @@ def contributions(timeline: Timeline, parts: Sequence[Contribution], total: Valu
     """Return the contribution of every edge and how far it agrees with the `total`; of very many only the first."""
     known = loop_steps(timeline, (part.source for part in parts))
     shown = tuple(contribution(timeline, part, known.get(part.source)) for part in parts[:MOST_PARTS])
+    shown = (*shown[:1], *map(_without_layer, shown[1:]))  # of a loop over time steps, one explanation is enough
     if total is not None and len(parts) > 1:
         pairs = zip(shown, parts, strict=False)
         shown = tuple(with_agreement(timeline, finding, part.value, total) for finding, part in pairs)
@@ -59,8 +65,33 @@ def contribution(timeline: Timeline, part: Contribution, step: LoopStep | None =
     which = f"step {step.nth} of {step.count}, " if step is not None else ""
     text = f"+= {share(part.value)} from {which}{origin(timeline, part)}"
     numbers = (Number("step", step.nth, part.seq),) if step is not None else ()
-    at, hooks = innermost(timeline.info(part.source)), tuple(source_hooks(timeline, part))
-    return Finding("contribution", text, part.seq, part.source, hooks, at=at, numbers=numbers)
+    at, parts = innermost(timeline.info(part.source)), (*_layer(timeline, part), *source_hooks(timeline, part))
+    return Finding("contribution", text, part.seq, part.source, parts, at=at, numbers=numbers)
+
+
+def _layer(timeline: Timeline, part: Contribution) -> Iterator[Finding]:
+    """Yield what a transposed weight is, and the rule that sent it the gradient: no line of the program has it."""
+    info = timeline.info(part.source)
+    if not transposes_layer_weight(timeline, info):
+        return
+    state = timeline.at(part.seq).state(part.source)
+    before = state.outputs[0].parts if state is not None else ()
+    got = f", which got it from {origin(timeline, before[0])}" if len(before) == 1 and before[0].source else ""
+    text = f"a linear layer is {LINEAR}: {label(timeline, part.source)} is its weight.T{got}"
+    yield Finding("layer", text, before[0].seq if got else info.born, before[0].source if got else part.source)
+
+
+def _without_layer(finding: Finding) -> Finding:
+    return replace(finding, parts=tuple(part for part in finding.parts if part.kind != "layer"))
+
+
+def transposes_layer_weight(timeline: Timeline, info: NodeInfo) -> bool:
+    """Return whether a node transposes a parameter in a line that transposes nothing."""
+    if info.op.name != "t" or not info.frames or timeline.info(info.created.inputs[0][0]).created.kind != "parameter":
+        return False
+    first = info.frames[0]
+    lines = source_lines(timeline.source(first.path) or "")[first.line - 1 : first.end_line]
+    return bool(lines) and not _TRANSPOSES.search("\n".join(lines))
 
 
 def origin(timeline: Timeline, part: Contribution) -> str:
@@ -227,11 +258,28 @@ def _by_perturbation(timeline: Timeline, loss: int) -> str:
 
 
 def _loss_title(timeline: Timeline, loss: int, losses: Losses) -> str:
-    """Return the name of a loss and its place. An element of a summed list is called a summand."""
+    """Return the name of a loss and its place.
+
+    An element of a summed list is called a summand. A part of a sum with a name, as in ``z = x * x + sin(y)``, is
+    called a term: there the program may well call the sum its loss. So is a number that no tensor was reduced to.
+    """
     label_of_it = label_at(timeline, loss)
-    if not any(timeline.info(node).op.name in LISTS for node in losses.summing):
-        return f"the loss {label_of_it}"
-    return f"{label_of_it}, a summand of {label(timeline, max(losses.summing))}"
+    if any(timeline.info(node).op.name in LISTS for node in losses.summing):
+        return f"{label_of_it}, a summand of {label(timeline, max(losses.summing))}"
+    if losses.summing and (timeline.info(max(losses.summing)).name or not _is_reduced(timeline, loss)):
+        return f"the term {label_of_it} of {label(timeline, max(losses.summing))}"
+    return f"the loss {label_of_it}"
+
+
+def _is_reduced(timeline: Timeline, node: int) -> bool:
+    """Return whether a number was computed from a tensor of several elements, perhaps with further steps: a root."""
+    while node:
+        inputs = [edge for edge in timeline.info(node).created.inputs if edge[0]]
+        values = (timeline.info(source).created.outputs[output_nr].value for source, output_nr in inputs)
+        if any(value is not None and value.size > 1 for value in values):
+            return True
+        node = inputs[0][0] if len(inputs) == 1 else 0
+    return False
 
 
 def _loss_finding(timeline: Timeline, loss: int, title: str, part: Array, seq: int, total: Value | None) -> Finding:

@@ -87,7 +87,7 @@ def require_engine(timeline: Timeline) -> None:
     if timeline.framework != "gviz.engine":
         raise GvizError(
             f"only recordings of the built-in engine can run again; this is a trace of {shown(timeline.framework)}",
-            hint="gviz run --engine builtin SCRIPT (or record); its random numbers are not those of PyTorch",
+            hint="gviz run --engine builtin SCRIPT (or record, whatif); its random numbers are not those of PyTorch",
             exit_code=2,
         )
 

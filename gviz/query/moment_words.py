@@ -13,7 +13,7 @@ MOMENTS: tuple[tuple[str, str], ...] = (
         "the end of the forward of this iteration (from outside: of the last); } and { go to the beginnings",
     ),
     ("backward, bwd", "the end of the last backward pass of this iteration (from outside: of the last)"),
-    ("iteration 3", "where this one is through: its end, or before its optimizer used the gradients"),
+    ("iteration 3", "its end, or before its optimizer used the gradients; the list of passes goes to its beginning"),
     ("forward 3, backward 3", "the end of that pass of iteration 3 (of its last one, if it has several)"),
     ("pass 3", "the end of backward pass 3, counted over the whole recording as in the list of passes"),
     ("backward d_loss", "the end of the last backward pass from this loss"),
@@ -40,9 +40,9 @@ MOMENT_WORDS = ("start", "end", "forward", "backward", "fwd", "bwd", "nan", "inf
 """The moments that are plain words, for Tab completion."""
 
 A_MOMENT = (
-    "an event number, start, end, forward or backward (the end of that pass), 'backward d_loss', 'iteration 3', "
-    "'pass 3' (the 3rd backward pass), nan, inf, error, 'MARK, a node (x or #4), its gradient (x.grad), or a stop "
-    "('on receive x')"
+    "an event number, start, end, forward or backward (the end of that pass), 'backward d_loss', 'iteration 3' (its "
+    "end, before its optimizer step), 'pass 3' (the 3rd backward pass), nan, inf, error, 'MARK, a node (x or #4), its "
+    "gradient (x.grad), or a stop ('on receive x')"
 )
 """What a moment can be, in a short phrase."""
 

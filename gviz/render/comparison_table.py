@@ -32,6 +32,8 @@ _LEAST_NAME = 15
 VALUE_WIDTH = 12
 MOST_PLACES, MOST_LINES, MOST_OPTIONS = 4, 5, 3
 """The most places where programs differ, the most lines of each, and the most options of a step that are listed."""
+_FEW = 4
+"""The elements of a value that a sentence about it has."""
 _WORDS_WIDTH = 23
 """Characters for the kinds of difference, at the right."""
 _WIDEST = 36
@@ -47,7 +49,7 @@ VALUE_WORDS: dict[Kind, str] = {
     "dtype": "dtype",
     "shape": "shape",
     "value": "value",
-    "kept": ".grad that the pass adds to",
+    "kept": "old .grad (there before the pass)",
     "gradient": "gradient",
 }
 
@@ -311,7 +313,8 @@ def _place(comparison: Comparison, difference: Difference) -> str:
     left, right = label(comparison.a.timeline, a), label(comparison.b.timeline, b)
     event = f", event {difference.events[1]}" if difference.events[1] else ""
     where = f" output {difference.output_nr}" if difference.output_nr else ""
-    both = left if left == right else f"{left} and {right}"
+    is_same_name = a != b and left.partition(" ")[2] == right.partition(" ")[2] != ""
+    both = left if left == right else f"#{a} and {right}" if is_same_name else f"{left} and {right}"
     return f"{both}{where}{_line(comparison.b.infos[b])}{event}"
 
 
@@ -333,12 +336,15 @@ def _line(info: NodeInfo) -> str:
 
 
 def _values_text(difference: Difference) -> str:
-    """Return the two values of a difference, and the distance between them."""
+    """Return the two values of a difference, and the distance between them; of large values only the distance."""
     x, y = difference.values
     if difference.kind == "dtype" and x and y:
         return f"{x.dtype} and {y.dtype}"
     if difference.kind == "shape" and x and y:
         return f"{number_text.shape_text(x.shape)} and {number_text.shape_text(y.shape)}"
+    is_large = all(value is not None and value.size > _FEW for value in (x, y))
+    if is_large and difference.distance is not None and difference.distance.largest:
+        return apart(difference)
     shown_values = [value_text.short(value, VALUE_WIDTH * 2) if value is not None else "none" for value in (x, y)]
     return ", ".join(filter(None, (" and ".join(shown_values), apart(difference))))
 

@@ -61,6 +61,8 @@ def _painting(box: Box) -> str:
 
 PARTS = re.compile(r"\d+ of \d+$")
 """The state word of a node that waits for contributions to its gradient."""
+_VERSION = re.compile(r"(value \d* ?)?v\d+$")
+"""The label of a value that was written in place."""
 
 HEAT = "squares: numbers, from minus to plus the largest magnitude in the box"
 """The text about heat maps. The colours are next to it."""
@@ -149,6 +151,10 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: "saved" in seen.roles, "folded corner: saved tensor"),
     (lambda seen: "backward" in seen.states, "made in pass …: by a backward pass, while it ran"),
     (lambda seen: "inplace" in seen.paints, "thick border: writes in place"),
+    (
+        lambda seen: any(map(_VERSION.match, seen.rows)),
+        "v0, v1, …: the version of the tensor; each write in place adds one",
+    ),
     (lambda seen: "view" in seen.lines, "dotted line: shares memory"),
     (lambda seen: "cut" in seen.lines, "hollow arrow: no gradient flows back"),
     (lambda seen: "flowed" in seen.lines, "thick blue arrow: gradient"),

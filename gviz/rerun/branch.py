@@ -35,7 +35,8 @@ class Branch:
     `stopped` lists where the branch had to stop; what depends on those nodes is missing. Gradients of the nodes in
     `unknown` (numbers of the recording) have no values, because something between them and the root was not run. The
     contents of the storages in `forgotten` are unknown, because unknown values were written to them. Where the program
-    read one of `decisions`, it would have taken another path; the branch follows the recorded one.
+    read one of `decisions`, it would have taken another path; the branch follows the recorded one. The user has set the
+    values of the nodes in `set_values` (numbers of the recording): their formulas do not lead to them.
     """
 
     log: MemoryLog
@@ -44,6 +45,7 @@ class Branch:
     unknown: frozenset[int]
     decisions: tuple[Decision, ...] = ()
     forgotten: frozenset[int] = frozenset()
+    set_values: frozenset[int] = frozenset()
 
     def write(self, path: Path) -> None:
         """Write its events to a new trace. Raises GvizError if that fails."""

@@ -149,7 +149,10 @@ class Rerun:
     def branch(self, decisions: tuple[Decision, ...]) -> Branch:
         """Return the branch, once all events were repeated."""
         log, forgotten = self.log, frozenset(self._forgotten)
-        return Branch(log.events, dict(log.numbers), tuple(self.stopped), self.unknown(), decisions, forgotten)
+        return Branch(
+            log.events, dict(log.numbers), tuple(self.stopped), self.unknown(), decisions, forgotten,
+            frozenset(self.requests.values),
+        )  # fmt: skip
 
     def _enter(self, created: e.NodeCreated) -> None:
         """Create a leaf or constant again."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.trace.graph_state import Iteration
+from gviz.trace.graph_state import Iteration, Phase
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
 
@@ -66,7 +67,22 @@ def finish(timeline: Timeline, n: int) -> int:
     _, _, left = timeline.contexts.scope_at(n)
     if left > n:
         return left
-    return _after(sorted(phase.end for phase in timeline.phases), n, len(timeline))
+    ends = (end_of_phase(timeline, phase) for phase in sorted(timeline.phases, key=_end) if phase.end > n)
+    return next((at for at in ends if at > n), len(timeline))
+
+
+_end = attrgetter("end")
+
+
+def end_of_phase(timeline: Timeline, phase: Phase) -> int:
+    """Return the end of a phase, before the program freed the graph of the iteration before.
+
+    ``loss = loss_of(x)`` makes the new loss, and then nothing refers to the old one any more.
+    """
+    n = phase.end
+    while n > phase.start and isinstance(timeline.event(n), e.NodeFreed):
+        n -= 1
+    return n
 
 
 def reverse_finish(timeline: Timeline, n: int) -> int:

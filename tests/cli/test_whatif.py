@@ -32,6 +32,16 @@ def test_old_and_new_beside_each_other(folder):
     ]
 
 
+def test_a_script_is_run_first_and_may_come_last(folder):
+    (folder / "scaled.py").write_text(f"import sys\n{PROGRAM.replace('3.0', 'float(sys.argv[1])')}print('ran')\n")
+    for words in (["scaled.py", "x = 5"], ["x = 5", "scaled.py"]):
+        code, out, err = gviz("whatif", *words, "--show", "z", "--", "4", cwd=folder)
+        assert (code, err) == (0, "ran\n")
+        assert out.splitlines()[1].split() == ["z", "19", "28"]
+    assert gviz("whatif", "x = 5", "program.gviz", cwd=folder) == gviz("whatif", "program.gviz", "x = 5", cwd=folder)
+    assert not [*folder.glob("scaled*.gviz")]
+
+
 def test_everything_that_differs(folder):
     code, out, _ = gviz_here("whatif", "program.gviz", "x = 5", cwd=folder)
     assert code == 0

@@ -35,7 +35,7 @@ def test_a_place_and_its_file_may_be_in_either_order(folder, typed):
         (["show", "x", "t.gviz"], 2, "hint: gviz show t.gviz node x\n"),
         (["show", "t.gviz", "x"], 2, "hint: gviz show t.gviz node x prints a node\n"),
         (["show", "t.gviz", "sumary"], 2, "hint: did you mean summary?\n"),
-        (["whatif", "x = 5", "t.gviz"], 2, "hint: gviz whatif t.gviz 'x = 5'\n"),
+        (["whatif", "x = 5", "no.gviz"], 3, "no.gviz does not exist"),
         (["export", "t.gviz", "g.svg"], 2, "hint: gviz export t.gviz -o g.svg\n"),
         (["export", "g.svg", "t.gviz"], 2, "hint: gviz export t.gviz -o g.svg\n"),
         (["export", "t.gviz"], 2, "hint: gviz export t.gviz -o graph.svg; the suffix"),

@@ -7,9 +7,12 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recording import timeline_of
 
+import gviz.engine as torch
 from gviz.compare import alignment
-from gviz.compare.alignment import Stretch, stretches
+from gviz.compare.alignment import Stretch, align, stretches
+from gviz.compare.compared_iteration import Side
 
 few = st.text("abc", max_size=12)
 
@@ -79,3 +82,17 @@ def test_window_after_window_all_of_both_is_there(window, a, b):
     assert "".join(b[low:high] for _, _, low, high in found) == b
     for low_a, high_a, low_b, high_b in found:
         assert low_a == high_a or low_b == high_b or a[low_a:high_a] == b[low_b:high_b]
+
+
+def test_leaves_are_among_the_operations_where_the_program_made_them():
+    def program(scale):
+        def run():
+            x = torch.ones(2, requires_grad=True)
+            y = x.exp()
+            w = torch.full((2,), scale, requires_grad=True)
+            return y * w
+
+        return run
+
+    timelines = [timeline_of(program(scale)) for scale in (1.0, 2.0)]
+    assert align(*[Side(timeline, 1) for timeline in timelines]) == ((1, 1), (2, 2), (3, 3), (4, 4))

@@ -177,8 +177,8 @@ def test_what_no_operation_made_and_one_side_has_alone_has_no_partner():
         w = torch.ones(2, requires_grad=True)
         return v * w
 
-    assert of_two(product, without_exp) == [("w", "w"), ("x", 0), (0, "v"), ("y", 0), ("mul", "mul")]
-    assert of_two(without_exp, product) == [("w", "w"), ("v", 0), (0, "x"), (0, "y"), ("mul", "mul")]
+    assert of_two(product, without_exp) == [("x", 0), ("w", "w"), ("y", 0), (0, "v"), ("mul", "mul")]
+    assert of_two(without_exp, product) == [(0, "x"), (0, "y"), ("v", 0), ("w", "w"), ("mul", "mul")]
 
 
 def test_a_name_that_is_given_away_twice_means_one_partner():
@@ -192,7 +192,7 @@ def test_a_name_that_is_given_away_twice_means_one_partner():
 
         return run
 
-    assert of_two(program(False), program(True)) == [("x", "x"), (0, "x"), ("y", "y")]
+    assert of_two(program(False), program(True)) == [("x", "x"), ("y", "y"), (0, "x")]
 
 
 def test_shapes_and_dtypes():

@@ -6,6 +6,7 @@ from recording import timeline_of
 
 import gviz.engine
 from gviz.explain.iteration_summary import iteration_summary, summary_text
+from gviz.tui.drawing.iterations_and_passes import pass_rows
 
 ENGINES = ["builtin", pytest.param("torch", marks=pytest.mark.torch)]
 TEACHER = """
@@ -253,12 +254,41 @@ def test_frozen_parameters_and_results_of_earlier_iterations_are_no_data(timelin
     assert loss.data == ()
 
 
+PREPARED = """
+import torch
+net = torch.nn.Linear(4, 1)
+for i in range(3):
+    real = torch.randn(16, 4) + 3
+    half = (real * 2).sum(1, keepdim=True)
+    loss = (net(real) - half).pow(2).mean()
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_data_that_the_loop_computes_is_named_after_its_variable(timeline, number):
+    recording = timeline(PREPARED)
+    (loss,) = iteration_summary(recording, recording.iteration_numbered(number).end).losses
+    assert loss.data == ("real (16,4)", "half (16,1)")
+    assert loss.earlier == loss.numbers_only == ()
+
+
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_each_turn_clears_once(timeline, number):
     recording = timeline(TEACHER)
     summary = iteration_summary(recording, recording.iteration_numbered(number).end)
     clears = [action for action in summary.actions if action.text == "clears 4 gradients"]
     assert [(action.source, action.times) for action in clears] == [("opt.zero_grad()", 1)] * (number > 1)
+
+
+def test_where_the_first_line_ran_before_the_first_input_is_in_the_heading_and_in_the_list_of_passes(timeline):
+    recording = timeline(TEACHER)
+    (clearing, *_), last = last_summary(recording).actions, recording.iterations[-1]
+    assert clearing.start < last.start
+    heading = next(iter(summary_text(recording, len(recording), 100)))
+    assert heading.endswith(f"to {last.end}, after line {clearing.at.line} at event {clearing.start}), in order:")
+    steps = [row for row, _, _ in pass_rows(recording, 1) if row.lstrip().startswith("optimizer")]
+    assert [row.endswith(", then 4 gradients cleared") for row in steps] == [True, True, False]
 
 
 def test_what_a_turn_clears_at_its_end_is_its_own(timeline):

@@ -40,6 +40,7 @@ def test_what_a_file_finds_is_of_a_kind_it_declares():
              "dropped", "tried", "overflow", "held", "mask", "padding",
              "became-nan", "became-inf", "carried", "grew", "later", "losses", "used-up", "idle", "leapt", "recomputed",
              "falls", "made", "sign", "term", "unrecorded", "example",
+             "earlier-nan", "layer", "no-pass", "older-pass",
              "begins", "draw", "drawn", "terms", "scale",
              "other-loss", "pushes", "recurrence", "uncalled",
              "hook", "message", "modules", "older", "rule", "silent", "size", "target", "undefined"}  # fmt: skip

@@ -1,5 +1,6 @@
 """One backward of a sum of losses: what each has brought is what a backward of it alone brings."""
 
+import re
 import runpy
 
 import numpy as np
@@ -19,7 +20,8 @@ on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("to
 def brought(answer):
     """By the name of the loss: the length of what it brought, its cosine to the sum."""
     parts = [part for part in answer.parts if part.kind == "by-loss"]
-    return {part.text.split("the loss ")[-1].split()[1]: {n.name: n.value for n in part.numbers} for part in parts}
+    names = (re.split("the (?:loss|term) ", part.text)[-1].split()[1] for part in parts)
+    return {name: {n.name: n.value for n in part.numbers} for name, part in zip(names, parts, strict=True)}
 
 
 def alone(engine):
@@ -155,6 +157,36 @@ def mixed(total):
         return w
 
     return program
+
+
+def product_and_sine(sum_of):
+    def program():
+        x, y = torch.tensor(4.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+        return sum_of(x * x, torch.sin(2 * y))
+
+    return program
+
+
+def test_a_term_of_a_sum_with_a_name_is_no_loss():
+    def named(one, two):
+        z = one + two
+        z.backward()
+        return z
+
+    (found,) = shares(product_and_sine(named), node=2)
+    assert " because of the term #" in found.text
+    assert " sin at " in found.text
+    assert found.text.endswith(" of #7 z = add")
+    (found,) = shares(product_and_sine(lambda one, two: (one + two).backward()), node=2)
+    assert found.text.endswith(" of #7 add")  # numbers, and no tensor that a loss reduces
+
+    def root():
+        w, v = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        (w.mean().sqrt() + (v * v).mean()).backward()
+        return w, v
+
+    (found,) = shares(root, node=2)
+    assert "because of the loss #" in found.text
 
 
 @pytest.mark.parametrize(

@@ -494,6 +494,30 @@ def test_what_follows_from_a_source_is_no_other_source(engine, tmp_path):
     assert [(one.at.line, one.kind) for one in found] == [(6, "nan-born")]
 
 
+HEALED = """
+import torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+for i in range(4):
+    x = torch.tensor([-1.0, 4.0] if i in (0, 3) else [1.0, 4.0])
+    loss = (torch.log(x * w)).mean()
+    loss.backward()
+"""
+
+
+@ENGINES
+def test_only_the_first_nan_of_the_recording_is_called_the_first(engine, tmp_path):
+    timeline = recorded_text(HEALED, tmp_path, engine)
+    (answer,) = answers(timeline, "loss")
+    logs = [node for node in timeline.nodes if timeline.info(node).op.base_name == "log"]
+    assert answer.text.startswith(f"this nan appears first in #{logs[-1]} log ")
+    (earlier,) = (part for part in answer.parts if part.kind == "earlier-nan")
+    assert earlier.text == f"the first of all is in #{logs[0]} log at {earlier.where}, in iteration 1"
+    assert earlier.event == timeline.error_index.first_bad()
+    (first,) = answers(timeline, "nan")
+    assert first.text.startswith(f"the first nan appears in #{logs[0]} log ")
+    assert "earlier-nan" not in [part.kind for part in first.parts]
+
+
 UNDEFINED = {
     "s = torch.linalg.svd(torch.eye(3) * 2 * w)[0].sum()": "two singular values are equal, 2 and 2",
     "s = torch.linalg.eigh(torch.eye(3) * w)[1].sum()": "two eigenvalues are equal, 1 and 1",

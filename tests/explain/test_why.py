@@ -768,3 +768,76 @@ def test_one_more_pass_is_no_passes(steps, more, engine, tmp_path):
     text += f"for i in range({steps}):\n    (w * w).sum().backward()\n"
     (found,) = answers(recorded_text(text, tmp_path, engine), "w.grad")
     assert any(part.text.endswith(more) for part in found.parts)
+
+
+FORGOTTEN = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(4, 8)
+        self.extra = torch.nn.Linear({width}, 8)
+    def forward(self, x):
+        return self.first(x)
+net = Net()
+net(torch.ones(2, 4)).sum().backward()
+"""
+
+
+@on_both_engines
+@pytest.mark.parametrize(("width", "is_alike"), [(8, False), (4, True)])
+def test_a_guess_what_was_meant_needs_a_whole_module_that_is_alike(width, is_alike, engine, tmp_path):
+    timeline = recorded_text(FORGOTTEN.format(width=width), tmp_path, engine)
+    for name in ("weight", "bias"):
+        finding = asked(timeline, f"extra.{name}", "grad")
+        assert finding.kind == "unused"
+        assert [part.kind for part in finding.parts] == ["nearest"] * is_alike
+
+
+LAYER_AFTER_LAYER = """
+import torch
+first, second = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
+x = torch.ones(2, 4)
+a_loss = first(x).sum()
+a_loss.backward()
+b_loss = second(x).sum()
+b_loss.backward()
+"""
+
+
+@on_both_engines
+def test_the_weight_of_a_layer_leads_on_to_the_layer(engine, tmp_path):
+    timeline = recorded_text(LAYER_AFTER_LAYER, tmp_path, engine)
+    finding = asked(timeline, "second.weight", "grad")
+    (contribution,) = finding.parts
+    (layer,) = contribution.parts
+    text = (
+        r"a linear layer is x @ weight.T \+ bias: #\d+ transpose is its weight.T, which got it from #(\d+) linear at "
+    )
+    assert timeline.info(layer.node).op.base_name == "addmm"
+    assert re.match(text, layer.text)[1] == str(layer.node)
+    assert layer.text.partition(" linear at ")[2].startswith("program.py:7: x.T @ g")
+
+
+@on_both_engines
+def test_a_gradient_of_an_earlier_pass_is_called_one(engine, tmp_path):
+    timeline = recorded_text(LAYER_AFTER_LAYER, tmp_path, engine)
+    older = [part for part in asked(timeline, "first.weight", "grad").parts if part.kind == "older-pass"]
+    one, other = (re.escape(f"backward pass {number} of #") for number in (1, 2))
+    text = rf"it is from {one}\d+ a_loss = sum at program.py:5; {other}\d+ b_loss = sum at program.py:7 has brought "
+    assert re.fullmatch(f"{text}nothing to it", older[0].text)
+    assert not [part for part in asked(timeline, "second.weight", "grad").parts if part.kind == "older-pass"]
+    began = max(n for n in range(len(timeline)) if isinstance(timeline.event(n + 1), BackwardStarted)) + 1
+    so_far = asked(timeline, "first.weight", "grad", at=began)
+    assert so_far.parts[0].text.endswith(" has brought nothing to it so far")
+
+
+@on_both_engines
+def test_before_the_first_pass_a_leaf_has_no_gradient_yet(engine, tmp_path):
+    timeline = recorded_text(LAYER_AFTER_LAYER, tmp_path, engine)
+    began = next(seq for seq, _ in timeline.select((BackwardStarted,)))
+    (part,) = asked(timeline, "first.weight", at=began - 1).parts
+    assert (part.text, part.event) == (
+        "it has no gradient yet: no backward pass has run, the first begins later", began,
+    )  # fmt: skip
+    assert "no-pass" not in [part.kind for part in asked(timeline, "second.weight", "value", at=len(timeline)).parts]

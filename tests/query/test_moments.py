@@ -14,10 +14,11 @@ from gviz.api.export_options import span
 from gviz.api.moment_argument import moment_of
 from gviz.cli.main import gviz
 from gviz.errors import GvizError
-from gviz.events import GradAccumulated, GradFlowed
+from gviz.events import GradAccumulated, GradFlowed, NodeFreed
 from gviz.query.moment_lookup import begin_of, event_at, remark
 from gviz.query.moment_words import A_MOMENT, MOMENT_WORDS, MOMENTS, SUCH_MOMENTS
 from gviz.query_syntax.stop_condition import stop
+from gviz.trace import navigation
 from gviz.tui.breakpoints import hits_of
 from gviz.tui.cursor import Cursor
 
@@ -311,3 +312,23 @@ def test_what_an_iteration_evaluates_after_its_pass_is_neither_its_forward_nor_i
     assert timeline.phase_at(event_at(timeline, "forward 2")).end < ends(timeline, "backward")[1]
     assert event_at(timeline, "forward", born) == event_at(timeline, "forward 2")
     assert ends(timeline, "backward")[1] < event_at(timeline, "iteration 2") < timeline.phase_at(born).start
+
+
+def test_a_forward_ends_with_its_loss_and_not_with_what_its_last_line_has_freed():
+    def program():
+        w = torch.ones(2, requires_grad=True)
+        for _ in range(3):
+            loss = (w * 2).exp().sum()
+            loss.backward()
+            w.grad = None
+
+    timeline = timeline_of(program)
+    for number, iteration in enumerate(timeline.iterations, 1):
+        (forward,) = timeline.phases_in(iteration, "forward")
+        at = event_at(timeline, f"forward {number}")
+        assert (timeline.info(timeline.at(at).node).name, timeline.info(timeline.at(at).node).iteration) == (
+            "loss", iteration.index,
+        )  # fmt: skip
+        assert isinstance(timeline.event(forward.end), NodeFreed) is (number > 1)
+        assert navigation.finish(timeline, forward.start) == at
+        assert begin_of(timeline, f"forward {number}", at) == forward.start

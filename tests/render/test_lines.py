@@ -213,7 +213,7 @@ def test_each_version_of_a_tensor_that_is_written_in_place_shows_its_own_value()
     labels = {box.op.lower(): row.label for box in drawn.boxes for row in box.rows if row.label.startswith("value")}
     assert (labels["add_"], labels["mul_"]) == ("value v1", "value v2")
     (made,) = (box for box in drawn.boxes if box.op.lower() == "mul")
-    assert [row.text for row in made.rows if row.label == "value"] == ["[2 4]"]
+    assert [row.text for row in made.rows if row.label == "value v0"] == ["[2 4]"]
     timeline = timeline_of(written)
     now = moment_scene(timeline, last_moment(timeline), Options())  # the debugger shows what is in memory
     assert values_of(now)["add_"] == "[36 42]"

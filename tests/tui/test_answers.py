@@ -47,3 +47,16 @@ def test_elements_that_a_node_sends_are_read_once():
     at = next(at for at, row in enumerate(rows) if row.startswith("to #"))
     assert rows[at].endswith("g for every element = 1 for every element")
     assert rows[at + 1] == "outgoing [1 1]"
+
+
+def test_what_may_have_been_meant_instead_is_no_cause_to_go_to():
+    def program():
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        extra = torch.tensor([3.0, 4.0], requires_grad=True)
+        (w * 2).sum().backward()
+        return w, extra
+
+    timeline = timeline_of(program)
+    said = transcript(timeline, "goto end", "select extra", "explain")
+    assert "could it have been meant there?" in " ".join(said.split())
+    assert "the cause" not in said

@@ -7,14 +7,18 @@ from driving import app_of, transcript
 from recording import events_of, timeline_of
 
 import gviz.engine as torch
+from gviz.explain.event_description import description
+from gviz.explain.whatif import branch_of
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.cells.viewport import Moments
+from gviz.rerun.branch import BranchView
 from gviz.trace import load
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.commands import what_if
 from gviz.tui.cursor import Cursor
+from gviz.tui.drawing.node_details import event_text
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.screens.overlay_pages import Sheet
 from gviz.tui.session import Session
@@ -117,6 +121,26 @@ def test_rules_have_the_branchs_numbers_and_the_recorded_ones_below(timeline):
     assert not any("recorded" in row for row in said(timeline, "set x = 3", "goto end", "node z"))
 
 
+def test_a_result_that_was_set_is_no_result_of_its_formula(timeline):
+    panel = said(timeline, "goto end", "set z = 1", "node z")
+    assert "3 (x) * 3 (x) = 9, set to 1 by you" in [row.strip() for row in panel]
+    assert any(row.startswith("value") and "9 → 1" in row for row in panel)
+    branch = branch_of(timeline, timeline.iterations[0], ["z = 1"])
+    view = BranchView(timeline, timeline.iterations[0], branch, ("z = 1",))
+    assert event_text(timeline, timeline.at(2), view) == f"{description(timeline, timeline.at(2))}; set to 1 by you"
+
+
+def test_of_a_large_result_that_was_set_only_the_formula_stays():
+    def program():
+        w = torch.arange(12.0).requires_grad_()
+        h = w * 2
+        h.sum().backward()
+        return w, h
+
+    panel = said(timeline_of(program), "goto end", "set h[1] = 7", "node h")
+    assert any(row.strip().startswith("w * 2, set by you") for row in panel)
+
+
 def test_a_range_draws_value_and_gradient_and_changes_nothing(timeline):
     rows = said(timeline, "set x = -3..3")
     assert [row for row in rows if row.endswith(" over x")] == ["z over x", "x.grad over x"]
@@ -199,7 +223,7 @@ class Torch(MemoryLog):
 def test_only_the_engines_own_operations_are_run_again():
     assert said(Timeline(Torch(events_of(product))), "set x = 5") == [
         "only recordings of the built-in engine can run again; this is a trace of torch; "
-        "hint: gviz run --engine builtin SCRIPT (or record); its random numbers are not those of PyTorch."
+        "hint: gviz run --engine builtin SCRIPT (or record, whatif); its random numbers are not those of PyTorch."
     ]
 
 

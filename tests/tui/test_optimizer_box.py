@@ -95,7 +95,7 @@ def test_a_page_goes_through_it_at_once_too(timeline):
 def test_the_chooser_says_whose_step_it_is(timeline):
     rows = [text for text, _, _ in pass_rows(timeline, 1) if "optimizer" in text]
     assert len(rows) == STEPS
-    assert all(row.endswith(", Adam") for row in rows)
+    assert all(", Adam" in row for row in rows)
 
 
 def test_where_tells_the_call_of_the_step(timeline):

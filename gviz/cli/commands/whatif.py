@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -10,10 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from gviz.api import output_files
-from gviz.cli import argument_order, streams
+from gviz.cli import streams
+from gviz.cli.argument_order import OptionsAfterScript
 from gviz.cli.options import GlobalOptions, at_option
+from gviz.cli.program_run import Program, engine_option
 from gviz.cli.progress import with_progress
+from gviz.cli.reported_recordings import trace_of
 from gviz.errors import GvizError
+from gviz.program.recording_request import Engine
 from gviz.tui.glyphs import wants_ascii
 from gviz.values.plain_text import shown
 
@@ -27,8 +32,20 @@ POINTS = 25
 _COLUMN = 24
 
 
-@click.command("whatif")
-@click.argument("trace", type=click.Path(path_type=Path))
+class _SourceAmongChanges(OptionsAfterScript):
+    """Accepts the trace or script after the changes, too, as ``gviz why x.grad train.py`` does."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Move a source behind the changes to the front."""
+        rest = super().parse_args(ctx, args)
+        source, changes = ctx.params.get("source", ""), ctx.params.get("changes", ())
+        if changes and not os.path.exists(source) and (os.path.isfile(changes[-1]) or "=" not in changes[-1]):
+            ctx.params["source"], ctx.params["changes"] = changes[-1], (source, *changes[:-1])
+        return rest
+
+
+@click.command("whatif", cls=_SourceAmongChanges)
+@click.argument("source", metavar="TRACE|SCRIPT")
 @click.argument("changes", nargs=-1, required=True, metavar="CHANGE...")
 @click.option("--show", metavar="EXPR,...", help="What to show: z, x.grad, any expression (default: all that differs).")
 @at_option("A moment of the iteration to recompute")
@@ -39,18 +56,23 @@ _COLUMN = 24
     "-o", "--output", type=click.Path(path_type=Path), help="Write the new trace, or the curves of a range as SVG."
 )
 @click.option("-f", "--force", is_flag=True, help="Overwrite an existing file.")
+@engine_option
 @click.pass_obj
 def command(
     settings: GlobalOptions,
-    trace: Path,
+    source: str,
     changes: tuple[str, ...],
+    arguments: tuple[str, ...],
     show: str | None,
     at: str | None,
     points: int,
     output: Path | None,
     force: bool,
+    engine: Engine,
 ) -> None:
     """Change a number and recompute what follows.
+
+    A script is run first, and its trace is not kept. Only recordings of the built-in engine can run again.
 
     CHANGE is "x = 5", "w[0, 1] = 0" or "grad z = 2". One of several may be a range, "x = -3..3", which draws
     curves. Every operation and pass of one iteration runs again, without the program: the last iteration, or that
@@ -62,11 +84,10 @@ def command(
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import read_timeline
 
-    argument_order.expect_file(trace, changes[-1], "whatif {1} {0}")
     if output is not None:
-        output_files.refuse_picture(output, trace, force=force)
+        output_files.refuse_picture(output, Path(source), force=force)
         _refuse_suffix(output, is_range=any(".." in change for change in changes))
-    with open_trace(trace) as log:
+    with trace_of(Program((source, *arguments), engine=engine)) as trace, open_trace(trace) as log:
         timeline = with_progress(read_timeline(log))
         iteration = timeline.iteration_at(moment_of(timeline, at) if at else len(timeline))
         shows = expressions_in(show or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gviz.events import DataSet, StorageWritten
+from gviz.events import BackwardStarted, DataSet, StorageWritten
 from gviz.explain.display_names import label, label_at
 from gviz.explain.finding import Finding
 from gviz.explain.node_question import Question
@@ -32,7 +32,7 @@ def computed_value(question: Question) -> Finding:
         or f"{info.created.kind} {short(first_value)}"
     )
     text, at = f"{label_at(timeline, question.node)}: {how}", innermost(info)
-    further = (*_dropped(question), *_cut(question), *_gradient(question))
+    further = (*_dropped(question), *_cut(question), *_gradient(question), *_no_pass_yet(question))
     if not output.written_by or _is_own_write(question):
         return Finding("computed", text, info.born, question.node, further, at=at)
     part = _written(question, output.written_by)
@@ -93,3 +93,14 @@ def _gradient(question: Question) -> Iterator[Finding]:
         text = f"its gradient was {grad(output.incoming)}; .grad keeps it only after retain_grad()"
         parts = contributions(question.timeline, output.parts)
         yield Finding("incoming", text, output.parts[-1].seq, question.node, parts)
+
+
+def _no_pass_yet(question: Question) -> Iterator[Finding]:
+    """Yield that a leaf has no gradient yet, because no backward pass has begun by the moment."""
+    timeline, state, n = question.timeline, question.state, question.moment.n
+    is_leaf = question.info.created.kind != "op" and state is not None and state.requires_grad
+    if not is_leaf or question.output.grad is not None or any(timeline.select((BackwardStarted,), 1, n + 1)):
+        return
+    first = next((seq for seq, _ in timeline.select((BackwardStarted,), n + 1)), 0)
+    then = ", the first begins later" if first else ""
+    yield Finding("no-pass", f"it has no gradient yet: no backward pass has run{then}", first, question.node)

@@ -148,7 +148,8 @@ def tooltip(info: NodeInfo, state: NodeState | None) -> str:
     lines = [title(info)]
     for number, output in enumerate(state.outputs if state is not None else ()):
         which = f" {number}" if len(info.created.outputs) > 1 else ""
-        lines.append(f"value{which}: {full(output.value)}")
+        version = f" v{output.version}" if output.written_by and output.version else ""
+        lines.append(f"value{which}{version}: {full(output.value)}")
         if output.incoming is not None:
             lines.append(f"incoming gradient{which}: {full(output.incoming)}")
         if output.grad is not None:

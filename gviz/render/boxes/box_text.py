@@ -107,18 +107,29 @@ def _value_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: No
         if count > MAX_OUTPUTS and number == MAX_OUTPUTS - 1:
             yield Row(f"and {count - number} more outputs", "muted")
             continue
-        output = now.own(info, state.outputs[number], number) if state is not None else None
-        row = Row(NO_VALUE, "muted", label) if output is None else _value_row(label, place, info, output, now)
+        current = state.outputs[number] if state is not None else None
+        output = now.own(info, current, number) if current is not None else None
+        if output is None or current is None:
+            row = Row(NO_VALUE, "muted", label)
+        else:
+            row = _value_row(f"{label} {version_text(output, current)}".rstrip(), place, info, output, now)
         yield as_grid(row, output.value if output is not None else None, first_value, now)
         if thumbnail_lines(first_value, now.options):
             yield _thumbnail(first_value, output.value if output is not None else None, now)
 
 
 def _value_row(label: str, place: Outline, info: NodeInfo, output: OutputState, now: Now) -> Row:
-    if output.written_by and output.version:  # a replay writes without counting
-        label = f"{label} v{output.version}"
     form, style = now.value_form(info.node, output)
     return Row(now.write(form, output.value, place.width - _label(place, label) - 1), style, label)
+
+
+def version_text(output: OutputState, current: OutputState) -> str:
+    """Return the version of an output that a box shows, ``v1``; "" for an output that was never written in place.
+
+    The output before a write is ``v0`` from then on: the tooltip, the panels and later boxes show the `current` one.
+    """
+    is_written = output.written_by and output.version  # a replay writes without counting
+    return f"v{output.version}" if is_written or output.version < current.version else ""
 
 
 _LEAF_LABEL = len("incoming")
@@ -223,19 +234,22 @@ def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
         return gradient_next_to_name(brief_rows(roomy(place), info, state, now)) if now.options.adds_gradients else ()
     if state is None or not state.outputs:
         return (Row(NO_VALUE, "muted"),)
-    state = replace_struct(state, outputs=(now.own(info, state.outputs[0], 0), *state.outputs[1 : info.returned]))
-    whole = _brief_value(state, value_room(state.outputs[0].value, now.options), now)
+    version = version_text(own := now.own(info, state.outputs[0], 0), state.outputs[0])
+    state = replace_struct(state, outputs=(own, *state.outputs[1 : info.returned]))
+    whole = _brief_value(state, version, value_room(state.outputs[0].value, now.options), now)
     rooms = gradient_rooms(info.created.first_value, now.options)
     gradients = [row for room in rooms if (row := _brief_gradient(place, info, state, room, now)) is not None]
     rights = (*gradients, *[replace(row, label="") for row in gradients])  # a long number takes the label's room
     if now.options.lists_elements or now.options.stacks:  # the box has room for both
         if now.options.stacks:
-            return _brief_value(state, place.width, now), *map(below_value, gradients[:1])
+            return _brief_value(state, version, place.width, now), *map(below_value, gradients[:1])
         return whole, *gradients[:1]
     least = value_room(state.outputs[0].value, now.options)
-    lines = [(_brief_value(state, room_beside(place, right, least, now.options), now), right) for right in rights]
+    lines = [
+        (_brief_value(state, version, room_beside(place, right, least, now.options), now), right) for right in rights
+    ]
     if not lines:
-        return (_brief_value(state, place.width, now),)
+        return (_brief_value(state, version, place.width, now),)
 
     incoming = state.outputs[0].grad if gradients[0].label == ".grad" else state.outputs[0].incoming
     norm = norm_text(incoming) if incoming is not None else ""
@@ -291,12 +305,11 @@ def gradient_rooms(value: Value | None, options: Options) -> tuple[int, ...]:
     return (*([room] if room > BRIEF_TENSOR else []), *_GRADIENT_ROOMS)
 
 
-def _brief_value(state: NodeState, width: int, now: Now) -> Row:
+def _brief_value(state: NodeState, version: str, width: int, now: Now) -> Row:
     output = state.outputs[0]
     if len(state.outputs) > 1:
         return Row(f"{len(state.outputs)} outputs", "muted")
     form, style = now.value_form(state.node, output)
-    version = f"v{output.version}" if output.written_by and output.version else ""
     room = width - len(f"{version} ") * bool(version) if now.options.marks else width
     least = value_room(output.value, now.options)
     room = max(room, min(width, least)) if now.options.marks else min(width, least)

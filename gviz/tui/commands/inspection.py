@@ -67,13 +67,20 @@ def _missing(session: Session) -> str:
 
 
 def cause_of(explanation: finding.Finding) -> int:
-    """Return the node that caused an error or warning at another one; 0 if there is none, or it is the same."""
+    """Return the node that caused an error or warning at another one; 0 if there is none, or it is the same.
+
+    What might have been meant instead is a guess, and an earlier nan another case: they are no causes.
+    """
     from gviz.explain.finding_kinds import BY_NAME
 
     kind = BY_NAME.get(explanation.kind)
     if kind is None or kind.severity == "fact":
         return 0
-    return next((one.node for one in finding.whole(explanation) if one.node not in (0, explanation.node)), 0)
+    parts = (one for one in finding.whole(explanation) if one.kind not in _NO_CAUSES)
+    return next((one.node for one in parts if one.node not in (0, explanation.node)), 0)
+
+
+_NO_CAUSES = frozenset({"nearest", "earlier-nan", "older-pass", "layer"})
 
 
 def findings(session: Session, _: str) -> LongWork[Choice | Answer]:

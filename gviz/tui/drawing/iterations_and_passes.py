@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gviz.events import BackwardStarted
+from gviz.events import BackwardStarted, GradSet, OptimizerStepped
 from gviz.explain.backward_passes import loss_at
 from gviz.explain.display_names import label
+from gviz.explain.grad_history import CLEARED
 from gviz.explain.iteration_words import iteration_called, step_kind
 from gviz.trace.graph_state import Iteration, Phase
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import glyphs, wants_ascii
-from gviz.values.number_text import number
+from gviz.values.number_text import counted, number
 from gviz.values.plain_text import shown
 
 MOST_LOSSES = 3
@@ -84,7 +85,16 @@ def _phase_text(timeline: Timeline, phase: Phase) -> str:
         words += ["keeps the graph"] if started.retain_graph and not started.create_graph else []
     if phase.kind == "optimizer":
         words += dict.fromkeys(shown(step_kind(timeline, step)) for step in timeline.contexts.steps_in(phase))
+        words += _clearing(timeline, phase)
     return ", ".join(words)
+
+
+def _clearing(timeline: Timeline, phase: Phase) -> Iterator[str]:
+    """Yield how many gradients the program clears after its step; a loop that clears them first does so here, too."""
+    stepped = [seq for seq, _ in timeline.select((OptimizerStepped,), phase.start, phase.end + 1)]
+    writes = timeline.select((GradSet,), max(stepped, default=phase.start), phase.end + 1)
+    if cleared := {write.node for _, write in writes if write.how in CLEARED}:
+        yield f"then {counted(len(cleared), 'gradient')} cleared"
 
 
 def plain_passes(timeline: Timeline) -> Iterator[str]:

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from gviz.events import NodeCreated
 from gviz.explain.display_names import called, label, with_mode
 from gviz.explain.event_description import description
+from gviz.explain.formula import is_small
 from gviz.explain.node_facts import SECTIONS, Fact, NodeView, Part, Section
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
 from gviz.explain.program_errors import failure_at
@@ -123,7 +125,18 @@ def _facts(section: Section, view: NodeView, there: NodeView | None, subject: Su
     is_unknown = branch.is_unknown(subject.node, n)
     if is_unknown or (section.name in GRADIENTS and subject.node in branch.branch.unknown):
         return map(_as_recorded, facts)
+    if section.name == "formula" and (words := set_by_user(branch, subject.node)):
+        return (replace(fact, parts=(*fact.parts[:1], Part(f", {words}", "sum"), *fact.parts[1:])) for fact in facts)
     return facts if there is None else _compared(branch, [*facts], [*section.facts(there)])
+
+
+def set_by_user(branch: BranchView, node: int) -> str:
+    """Return ``set to 1 by you`` for a node whose value was set in a what-if: its formula gives the recorded value."""
+    if node not in branch.branch.set_values or node not in branch.branch.numbers:
+        return ""
+    outputs = branch.timeline.info(branch.branch.numbers[node]).created.outputs
+    few = [short(output.value) for output in outputs if output.value is not None and is_small(output.value)]
+    return f"set to {', '.join(few)} by you" if len(few) == len(outputs) else "set by you"
 
 
 def _as_recorded(fact: Fact) -> Fact:
@@ -291,6 +304,9 @@ def event_text(timeline: Timeline, moment: Moment, branch_view: BranchView | Non
     again, node = branch_view.event(moment.n), moment.actor
     if not again or (node and (node in branch_view.branch.unknown or branch_view.is_unknown(node, moment.n))):
         return f"recorded: {here}"
+    is_birth = isinstance(moment.event, NodeCreated) and moment.event.kind == "op"
+    if is_birth and (words := set_by_user(branch_view, node)):
+        return f"{here}; {words}"
     return branch_view.text(description(branch_view.timeline, branch_view.timeline.at(again), room=room))
 
 

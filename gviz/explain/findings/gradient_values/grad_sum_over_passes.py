@@ -86,6 +86,7 @@ def grad_sum(question: Question) -> Finding | None:
     text, at = f"{label(timeline, node)}: .grad is {grad(output.grad)}", innermost(question.info)
     before = accumulation(timeline, node, output)
     unused = unused_gradient(timeline, node, question.moment.n) if question.info.created.kind != "op" else None
+    parts = (*_passes_since(question), *parts)
     if before is not None:
         earlier = passes_added(timeline, node, output.grad_seq)[:-1]
         if len(earlier) > FEW_PASSES:
@@ -105,6 +106,20 @@ def grad_sum(question: Question) -> Finding | None:
         parts, clear = (*parts, cleared), ""
     fix = clear if adds and (unused is None or reached) else unused.fix if unused is not None else ""
     return Finding("gradient", text, output.grad_seq, node, parts, fix, at)
+
+
+def _passes_since(question: Question) -> Iterator[Finding]:
+    """Yield which pass added last to the ``.grad``, if a later one has begun and has brought nothing to it."""
+    timeline, added, n = question.timeline, question.timeline.event(question.output.grad_seq), question.moment.n
+    if not isinstance(added, GradAccumulated):
+        return
+    later = [(seq, event) for seq, event in timeline.select((BackwardStarted,), question.output.grad_seq, n + 1)]
+    seq, last = next(((seq, event) for seq, event in reversed(later) if not event.inputs), (0, None))
+    if last is not None:
+        ended = any(event.pass_nr == last.pass_nr for _, event in timeline.select((BackwardFinished,), seq, n + 1))
+        nothing = "has brought nothing to it" + " so far" * (not ended)
+        text = f"it is from {_pass_words(timeline, added.pass_nr)}; {_pass_words(timeline, last.pass_nr)} {nothing}"
+        yield Finding("older-pass", text, seq, question.node)
 
 
 def _hooks(question: Question) -> Iterator[Finding]:

@@ -107,9 +107,9 @@ def bad_value(question: Question) -> Finding | None:
         return _bad_contribution(question)
     first = _first_in_a_row(question)
     if first == question.node:
-        return _trace_back(question.timeline, ("value", question.node, question.moment.n))
+        return _origin(question.timeline, ("value", question.node, question.moment.n))
     born = question.timeline.nodes.born(first)
-    finding = _trace_back(question.timeline, ("value", first, born))
+    finding = _origin(question.timeline, ("value", first, born))
     if question.timeline.dropped.replaces(born):
         return finding
     return replace(finding, parts=(_since(question, first), *finding.parts))
@@ -154,14 +154,32 @@ def _since(question: Question, first: int) -> Finding:
 
 def bad_gradient(question: Question) -> Finding:
     """Return the origin of a bad gradient: back over bad contributions, to the rule or value that made the first."""
-    return _trace_back(question.timeline, ("grad", question.node, question.moment.n))
+    return _origin(question.timeline, ("grad", question.node, question.moment.n))
 
 
 def _bad_contribution(question: Question) -> Finding | None:
     event = question.moment.event
     if not isinstance(event, GradFlowed) or not bad_text(event.part):
         return None
-    return _trace_back(question.timeline, ("grad", event.node, question.moment.n))
+    return _origin(question.timeline, ("grad", event.node, question.moment.n))
+
+
+def _origin(timeline: Timeline, place: Place) -> Finding:
+    """Return the origin of one bad number. If the recording has an earlier one, add where that is.
+
+    So a nan of the fourth iteration is not called the first, where a nan of the first iteration led to no other.
+    """
+    finding, earliest = _trace_back(timeline, place), timeline.error_index.first_bad()
+    if not 0 < earliest < finding.event:
+        return finding
+    first = _trace_back(timeline, _place_of(timeline, earliest))
+    if not first.node or not finding.node or (first.node, first.kind) == (finding.node, finding.kind):
+        return finding
+    where = f"{iteration_called(timeline)} {timeline.iteration_at(first.event).number:,}"
+    text = f"the first of all is in {label_at(timeline, first.node)}, in {where}"
+    earlier = Finding("earlier-nan", text, first.event, first.node, at=first.at)
+    own = re.sub("^the first (.+?) appears", r"this \1 appears first", finding.text)
+    return replace(finding, text=own, parts=(*finding.parts, earlier))
 
 
 def first_bad_number(survey: Survey) -> Iterator[Finding]:

@@ -420,6 +420,8 @@ _COPIES_LOOKED_AT = 20
 _OF_NUMBERS = "compute the loss with tensors throughout: .item(), numpy and torch.tensor(...) carry only the numbers"
 _NEAR = 200
 """The number of nodes before and after in which parameters of the same model are searched."""
+_MOST_IN_MODULE = 16
+"""The same for the parameters of one module."""
 
 _ALIASES_LOOKED_AT = 20_000
 """The nodes from the beginning among which other tensors of a parameter's memory are searched."""
@@ -778,8 +780,14 @@ def _uses(question: Question) -> Sequence[int]:
 
 
 def _like(question: Question) -> tuple[int, int] | None:
-    """Return another leaf of the same shape that requires a gradient, made nearby, and its first user."""
+    """Return another leaf of the same shape that requires a gradient, made nearby, and its first user.
+
+    A parameter of a module is compared together with the others of its module: a bias of 8 elements alone says little.
+    """
     timeline, created = question.timeline, question.info.created
+    own = _same_module(timeline, question.node)
+    if any(timeline.nodes.users(node) for node in own.values()):
+        return None
     shape = created.first_value.shape if created.first_value is not None else None
     place = timeline.nodes.place_of(question.node)
     for other in timeline.nodes[max(place - _NEAR, 0) : place + _NEAR]:
@@ -787,9 +795,30 @@ def _like(question: Question) -> tuple[int, int] | None:
         if info is None or info.created.kind == "op" or not info.created.requires_grad:
             continue
         value, users = info.created.first_value, timeline.nodes.users(other)
-        if value is not None and value.shape == shape and users:
+        if value is not None and value.shape == shape and users and (not own or _is_like(timeline, own, other)):
             return other, users[0]
     return None
+
+
+def _same_module(timeline: Timeline, node: int) -> dict[str, int]:
+    """Return the parameters of a parameter's module, by the last part of their names; empty for any other tensor."""
+    module, separator, _ = timeline.info(node).name.rpartition(".")
+    if not separator or timeline.info(node).created.kind != "parameter":
+        return {}
+    place = timeline.nodes.place_of(node)
+    infos = map(timeline.info, timeline.nodes[max(place - _MOST_IN_MODULE, 0) : place + _MOST_IN_MODULE])
+    named = ((info.name.rpartition("."), info) for info in infos if info.created.kind == "parameter")
+    return {name: info.node for (path, _, name), info in named if path == module}
+
+
+def _is_like(timeline: Timeline, own: Mapping[str, int], other: int) -> bool:
+    """Return whether the module of another parameter has the same parameters as a module, with the same shapes."""
+
+    def shapes(parameters: Mapping[str, int]) -> dict[str, tuple[int, ...] | None]:
+        values = {name: timeline.info(node).created.first_value for name, node in parameters.items()}
+        return {name: value.shape if value is not None else None for name, value in values.items()}
+
+    return shapes(_same_module(timeline, other)) == shapes(own)
 
 
 def _nearest(timeline: Timeline, cuts: Sequence[Finding], roots: Sequence[int]) -> list[Finding]:
