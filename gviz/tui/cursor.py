@@ -43,6 +43,7 @@ from gviz.trace.graph_state import BAD
 from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search
 from gviz.tui.breakpoints import Breakpoints, hits_of
+from gviz.tui.node_search import NodeSearch
 from gviz.tui.source_location import PausedStack
 from gviz.tui.stop_reason import (
     CONTINUE,
@@ -141,7 +142,7 @@ class Cursor:
         self.growing = False
         """Whether the recording may still grow, because its program is running."""
         self._jumped: list[int] = []
-        self._matches: node_lookup.Matches | None = None
+        self._search: NodeSearch | None = None
 
     def travel(self, move: Move, command: str, count: int = 1, *, backward: bool = False) -> CursorStop:
         """Move `count` times by the command with this name, or until an end is reached."""
@@ -226,25 +227,23 @@ class Cursor:
 
     def find(self, text: str) -> LongWork[CursorStop]:
         """Select the next node that matches a search text: by its whole name, else by a part of it."""
-        if text.strip() in BAD:
-            yield from self.timeline.error_index.looking_for_bad()
-        exact = node_lookup.exactly(self.timeline, text.strip())
-        node = (yield from node_lookup.search(self.timeline, exact, self.selected)) if text.strip() else 0
-        no_nan = text.strip() == "nan" and not node and not self.timeline.error_index.first("nan")
-        self._matches = exact if node else node_lookup.query(self.timeline, text)
-        node = node or (yield from node_lookup.search(self.timeline, self._matches, self.selected))
-        if not node:
-            raise GvizError(f"no node matches {clipped(text, 40)}", exit_code=2)
-        return replace(self.select(node), messages=("there is no nan: this is inf",) if no_nan else ())
+        search = NodeSearch(self.timeline, text)
+        node = yield from search.first(self.selected, self.position)
+        self._search = search
+        no_nan = text.strip() == "nan" and not self.timeline.error_index.first("nan")
+        return (yield from self._match(node, ("there is no nan: this is inf",) if no_nan else ()))
 
     def find_next(self, *, backward: bool = False) -> LongWork[CursorStop]:
         """Select the next (or previous) node that matches the last search."""
-        if self._matches is None:
+        if self._search is None:
             raise GvizError("there is no search to repeat", hint="/ finds a node", exit_code=2)
-        node = yield from node_lookup.search(self.timeline, self._matches, self.selected, backward=backward)
-        if not node:
-            raise GvizError("no node matches the last search", exit_code=2)
-        return self.select(node)
+        return (yield from self._match((yield from self._search.next(self.selected, backward=backward))))
+
+    def _match(self, node: int, also: tuple[str, ...] = ()) -> LongWork[CursorStop]:
+        assert self._search is not None, "called after a search"
+        which = yield from self._search.remark(node, self.position)
+        remark = "; ".join(filter(None, (*also, which)))
+        return replace(self.select(node), messages=(remark,) if remark else ())
 
     def bookmark(self, text: str) -> str:
         """Run ``NAME [PLACE]``: give this position, or that of a place, a name. Return the message for the user."""

@@ -157,7 +157,9 @@ _TIME = (
          lambda _, command: FrontEnd("play", command.argument)),
     Spec("mark", (), "NAME [PLACE]", "remember this position, or that of a place; goto 'NAME comes back",
          lambda session, command: Answer((session.cursor.bookmark(command.argument),))),
-    Spec("find", ("/",), "TEXT", "select the next node that matches: text, #4, @12, op:mul, nan",
+    Spec("find", ("/",), "TEXT",
+         "select the next node that matches, first in this iteration: a whole name, else a part of one "
+         "(*relu* for both), #4, @12, op:mul, nan",
          with_cursor(Cursor.find)),
     Spec("select", (), "PLACE", "look at a node; the time does not move",
          with_cursor(lambda cursor, place: cursor.select(cursor.node_at(place)))),
