@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.trace.graph_state import Iteration
+from gviz.trace.graph_state import Iteration, Phase
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
 
@@ -66,7 +66,21 @@ def finish(timeline: Timeline, n: int) -> int:
     _, _, left = timeline.contexts.scope_at(n)
     if left > n:
         return left
-    return _after(sorted(phase.end for phase in timeline.phases), n, len(timeline))
+    phases = sorted((phase for phase in timeline.phases if phase.end > n), key=lambda phase: phase.end)
+    return next((end for end in (phase_end(timeline, phase) for phase in phases) if end > n), len(timeline))
+
+
+def phase_end(timeline: Timeline, phase: Phase) -> int:
+    """Return the last moment of a phase, before the program freed the graph of an earlier iteration.
+
+    In ``loss = net(x)`` the variable holds the last loss until the new one exists. So the forward ends with freed
+    nodes, and a moment among these would be about the earlier iteration.
+    """
+    n = phase.end
+    if phase.kind == "forward":
+        while n > phase.start and isinstance(timeline.event(n), e.NodeFreed):
+            n -= 1
+    return n
 
 
 def reverse_finish(timeline: Timeline, n: int) -> int:
