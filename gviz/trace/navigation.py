@@ -66,15 +66,15 @@ def finish(timeline: Timeline, n: int) -> int:
     _, _, left = timeline.contexts.scope_at(n)
     if left > n:
         return left
-    phases = sorted((phase for phase in timeline.phases if phase.end > n), key=lambda phase: phase.end)
-    return next((end for end in (phase_end(timeline, phase) for phase in phases) if end > n), len(timeline))
+    return _after(sorted(phase.end for phase in timeline.phases), n, len(timeline))
 
 
 def phase_end(timeline: Timeline, phase: Phase) -> int:
     """Return the last moment of a phase, before the program freed the graph of an earlier iteration.
 
     In ``loss = net(x)`` the variable holds the last loss until the new one exists. So the forward ends with freed
-    nodes, and a moment among these would be about the earlier iteration.
+    nodes, and a moment among these would be about the earlier iteration. `finish` does not use it: a program that runs
+    can only be paused where the next phase begins.
     """
     n = phase.end
     if phase.kind == "forward":

@@ -44,7 +44,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search
 from gviz.tui.breakpoints import Breakpoints, hits_of
 from gviz.tui.node_search import NodeSearch
-from gviz.tui.source_location import PausedStack
+from gviz.tui.source_location import PausedStack, call_frames
 from gviz.tui.stop_reason import (
     CONTINUE,
     END,
@@ -138,7 +138,10 @@ class Cursor:
         self.breakpoints = Breakpoints(timeline)
         self.asker = Asker(timeline)
         self.paused_stacks: dict[int, PausedStack] = {}
-        """The call stack at each moment where the program was paused by its own code or by the user."""
+        """The call stack at each moment where the program was paused by its own code or by the user.
+
+        Also at each moment visited where a module call begins.
+        """
         self.growing = False
         """Whether the recording may still grow, because its program is running."""
         self._jumped: list[int] = []
@@ -350,9 +353,18 @@ class Cursor:
     ) -> CursorStop:
         start, self.position = self.position, position
         self.selected = self._node_here() or self._node_nearby(start)
+        self._note_module_call()
         why = self._reason(position, start, reason, ran_backward=ran_backward)
         cut_short = self.growing and position == len(self.timeline) and not by_program
         return CursorStop(position, start, LIVE_END if cut_short and why.is_command(*_FAR) else why)
+
+    def _note_module_call(self) -> None:
+        """Keep the call stack of a module call that begins here, unless the program was paused here."""
+        known = self.paused_stacks.get(self.position)
+        if known is None or not known.is_pause:
+            frames = known.frames if known is not None else call_frames(self.timeline, self.position)
+            if frames:
+                self.paused_stacks[self.position] = PausedStack(frames, self.selected, is_pause=False)
 
     def _node_nearby(self, start: int) -> int:
         """Return the node to select at an event without one: after one step the same as before, else the last active.

@@ -295,6 +295,8 @@ class Live:
                 node = self.cursor.selected if cursor_stop.position == end else self.timeline.at(end).actor
                 self.cursor.paused_stacks[end] = PausedStack(report.stack, node)
             return cursor_stop
+        if report.stack:
+            self.cursor.paused_stacks[end] = PausedStack(report.stack, 0, is_pause=False)
         if purpose.request.mode == "continue":
             reached = self._first_stop()
             if reached is None:

@@ -281,7 +281,7 @@ def where(session: Session, text: str) -> View:
 def _stack_lines(session: Session, part: slice) -> Iterator[Line]:
     selected, paused_stack = session.cursor.selected, session.paused_stack
     if paused_stack is not None and paused_stack.node == selected:
-        yield line("the program is paused at:")
+        yield line(f"the program is {'paused ' * paused_stack.is_pause}at:")
         yield from _numbered(paused_stack.frames, part)
         return
     if session.current_frame is not None:
