@@ -365,8 +365,8 @@ class GraphCanvas(Painted, can_focus=True):
         self._follow_soon(self.selected)
 
     def watch_branch_view(self) -> None:
-        """Draw the graph with the changed numbers, or without them."""
-        self._follow_soon(0)
+        """Draw the graph with the changed numbers, or without them, and with the selected box still in view."""
+        self._follow_soon(self.selected)
 
     def watch_breaks(self) -> None:
         """Draw the graph with the changed breakpoints."""
@@ -543,7 +543,7 @@ class GraphCanvas(Painted, can_focus=True):
         drawing = self._drawings.get(shown)
         self.empty_text = "" if drawing.shape.places else self._nothing()
         if drawing is not self.drawing:
-            kept = common_box(self.drawing, drawing, self.view)
+            kept = common_box(self.drawing, drawing, self.view, self.selected)
             before = self.scroll_offset - Offset(self.margin, 0)
             self.drawing = drawing
             self._entitle(self._drawings.title(shown), self._drawings.collapsed_text(shown))
@@ -681,13 +681,20 @@ def _distance(box: Region, other: Region) -> int:
     return abs(box.y - other.y) + abs(box.x - other.x)
 
 
-def common_box(now: Moments | None, other: Moments, view: Region) -> tuple[PlacedBox, PlacedBox] | None:
-    """Return the places of the box nearest to the middle of the view in two drawings of an iteration, or None."""
+def common_box(now: Moments | None, other: Moments, view: Region, node: int = 0) -> tuple[PlacedBox, PlacedBox] | None:
+    """Return the places of a box in two drawings of an iteration, or None: of the selected `node` if it is in view.
+
+    Otherwise, it is the box nearest to the middle of the view.
+    """
     if now is None or now.shape.iteration != other.shape.iteration:
         return None
     (x, y), places = view.center, other.canvas.layout.places
     boxes = [box for box in now.canvas.visible(range(view.y, view.bottom))[0] if box.key in places]
     if not boxes:
         return None
-    box = min(boxes, key=lambda box: (abs(box.y + box.height / 2 - y), abs(box.x + box.width / 2 - x)))
+    selected = {*now.boxes(node)} if node else set()
+    box = min(
+        boxes,
+        key=lambda box: (box.key not in selected, abs(box.y + box.height / 2 - y), abs(box.x + box.width / 2 - x)),
+    )
     return box, places[box.key]
