@@ -134,6 +134,8 @@ class Cursor:
         self.timeline = timeline
         self.position = max(0, min(position, len(timeline)))
         self.selected = self._node_here()
+        self._is_chosen = False
+        """Whether the user has selected the node, and not a move in time: then ends of passes do not select another."""
         self.bookmarks: dict[str, int] = {}
         self.breakpoints = Breakpoints(timeline)
         self.asker = Asker(timeline)
@@ -201,7 +203,11 @@ class Cursor:
 
     def select(self, node: int) -> CursorStop:
         """Select a node; the time does not change."""
-        self.selected = node
+        self.selected, self._is_chosen = node, True
+        return self.stay()
+
+    def stay(self) -> CursorStop:
+        """Return a stop at the same moment and node, to show them again."""
         return CursorStop(self.position, self.position, by_command("select"))
 
     def neighbour(self, steps: int) -> CursorStop:
@@ -300,8 +306,10 @@ class Cursor:
             which = "earlier" if backward else "later"
             return CursorStop(self.position, self.position, as_remark(f"no {which} event of #{node}"))
         position = max(events) if backward else min(events)
+        followed = self._is_chosen and self.selected
         stop = self._stop_at(position, by_command("to"), ran_backward=backward)
         self.selected = events[position]
+        self._is_chosen = self.selected == followed
         return stop
 
     def until(self, text: str) -> LongWork[CursorStop]:
@@ -352,11 +360,31 @@ class Cursor:
         self, position: int, reason: Reason, *, ran_backward: bool = False, by_program: bool = False
     ) -> CursorStop:
         start, self.position = self.position, position
-        self.selected = self._node_here() or self._node_nearby(start)
+        before = self.selected
+        if not (self._is_chosen and self._keeps_selection()):
+            self.selected = self._node_here() or self._node_nearby(start)
+        self._is_chosen = self._is_chosen and self.selected == before
         self._note_module_call()
         why = self._reason(position, start, reason, ran_backward=ran_backward)
         cut_short = self.growing and position == len(self.timeline) and not by_program
         return CursorStop(position, start, LIVE_END if cut_short and why.is_command(*_FAR) else why)
+
+    def _keeps_selection(self) -> bool:
+        """Return whether the moment is about no node that is more interesting than one that the user has selected.
+
+        It is the end of a pass or of the recording, or an event without a node. The selected node must be in the graph.
+        """
+        timeline, n = self.timeline, self.position
+        event = timeline.event(n) if n else None
+        is_end = n == len(timeline) and not timeline.growing and isinstance(event, AFTERMATH)
+        ends_pass = isinstance(event, BackwardFinished) and not event.error
+        return (ends_pass or is_end or not self._node_here()) and self._is_in_sight(self.selected)
+
+    def _is_in_sight(self, node: int) -> bool:
+        """Return whether the graph of this moment's iteration has a node."""
+        timeline, iteration = self.timeline, self.timeline.iteration_at(self.position)
+        born_here = node in timeline.nodes and timeline.info(node).iteration == iteration.index
+        return born_here or node in (timeline.nodes.of(iteration) or (node,))
 
     def _note_module_call(self) -> None:
         """Keep the call stack of a module call that begins here, unless the program was paused here."""
@@ -373,8 +401,7 @@ class Cursor:
         """
         timeline, iteration = self.timeline, self.timeline.iteration_at(self.position)
         nodes = timeline.nodes.of(iteration) or (self.selected,)
-        born_here = self.selected in timeline.nodes and timeline.info(self.selected).iteration == iteration.index
-        is_here = born_here or self.selected in nodes
+        is_here = self._is_in_sight(self.selected)
         if is_here and abs(self.position - start) <= 1:
             return self.selected
         before = range(self.position, max(iteration.start, self.position - SEARCHED) - 1, -1)

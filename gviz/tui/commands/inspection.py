@@ -202,7 +202,8 @@ def check(session: Session, text: str) -> LongWork[View]:
 def node(session: Session, place: str) -> View:
     """Show a node in full, and select it."""
     cursor = session.cursor
-    cursor.select(cursor.node_at(place))
+    if place:
+        cursor.select(cursor.node_at(place))
     subject = partial(Subject, session.timeline, session.moment, cursor.selected)
     return View(
         "Node",
@@ -340,7 +341,8 @@ def summary(session: Session, _: str) -> View:
 
 def saved(session: Session, place: str) -> View:
     """Show saved tensors and versions of a node, and select it."""
-    session.cursor.select(session.cursor.node_at(place))
+    if place:
+        session.cursor.select(session.cursor.node_at(place))
     return View("Saved", partial(saved_lines, session.timeline, session.moment, session.cursor.selected), panel="saved")
 
 

@@ -413,7 +413,7 @@ def _go_to(screen: SessionScreen, place: Jump) -> None:
     if place.node:
         cursor.select(place.node)
     screen.follow_settings()
-    screen.show_stop(stop or cursor.select(cursor.selected))
+    screen.show_stop(stop or cursor.stay())
 
 
 def _open_over(screen: SessionScreen, page: Callable[[], Overlay]) -> None:
