@@ -192,7 +192,8 @@ _LOOK = (
          with_session(compare.compare)),
     Spec("ranks", (), "FILE [N]", "this rank of a training run and another one in iteration N: what they should share",
          with_session(compare.ranks)),
-    Spec("tape", (), "", "all nodes of this iteration, one row each", with_session(inspection.tape)),
+    Spec("tape", (), "", "the tape: all nodes, one row each; line by line, those of this iteration",
+         with_session(inspection.tape)),
     Spec("graph", (), "[PLACE]", "the graph, and a node in it", with_session(inspection.graph)),
     Spec("list", ("l",), "[PLACE]",
          "the source around the current line, where a node was made, or of lines (12, 12,20, model.py:12); again: the "
