@@ -230,13 +230,19 @@ class Painted(Styled, Panned):
     def place(self, node: int) -> PlacedBox | None:
         """Return the place of a node's own box (or of its first chip, if the picture has only chips of it).
 
-        Data that several results share is in the box of each: its place is the highest of them.
+        Data that several results share is in the box of each, or is drawn once for each use: its place is the highest
+        of these, where the graph begins. The first use in time may be far below, as that of the targets of a loss.
         """
         if self.drawing is None:
             return None
         places = self.drawing.canvas.layout.places
-        keys = sorted(self.drawing.boxes(node), key=lambda key: (len(str(key)), places[key].y))
+        is_data = node in self.drawing.nodes and self._is_data(node)
+        keys = sorted(self.drawing.boxes(node), key=lambda key: (0 if is_data else len(str(key)), places[key].y))
         return places[keys[0]] if keys else None
+
+    def _is_data(self, node: int) -> bool:
+        """Return whether a node is a number or an array that no gradient reaches."""
+        return False
 
     def _margin(self, width: int) -> int:
         return 0 if self.drawing is None else max((width - self.drawing.canvas.layout.width) // 2, 0)
@@ -340,6 +346,11 @@ class GraphCanvas(Painted, can_focus=True):
         if (expand, level) != (self._expand_key, self._level_key):
             self._expand_key, self._level_key = expand, level
             self._entitle(*self._entitled)
+
+    def _is_data(self, node: int) -> bool:
+        """Return whether a node is a number or an array that no gradient reaches."""
+        created = self._timeline.info(node).created
+        return created.kind == "constant" and not created.requires_grad
 
     def fits(self, width: int, height: int) -> bool:
         """Return whether the whole graph of the moment fits into an area."""
