@@ -64,6 +64,9 @@ MENU = (
 class Page(ModalScreen[Result]):
     """A screen over the debugger that returns an answer."""
 
+    def answer_unbound_key(self, key: str) -> None:
+        """Report that a key does nothing, if the page has a place for that."""
+
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
         """Leave. A second call does not close the screen below, which is active by then."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
