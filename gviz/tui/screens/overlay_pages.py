@@ -400,6 +400,8 @@ def choose(screen: SessionScreen, choice: Choice) -> None:
             place = choice.places[chosen.row]
             screen.show_result_of(partial(_go_to, screen, place))
             if chosen.explain and place.explanation is not None:
+                if place.cause:
+                    screen.show_stop(screen.session.cursor.select(place.cause))
                 show_sheet(screen, place.explanation.title, place.explanation.lines)
             elif chosen.explain:
                 screen.run_line(f"explain {place.question}".rstrip())
