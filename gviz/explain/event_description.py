@@ -34,7 +34,7 @@ from gviz.events import (
     Warned,
 )
 from gviz.explain.display_names import MAX_NAME, further_names, label, output_called, output_label
-from gviz.explain.iteration_words import phase_words
+from gviz.explain.iteration_words import iteration_suffix, phase_words
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
 from gviz.explain.parameter_updates import all_options, is_unseen, resumed_at, step_of, why_nothing, written_tensor
 from gviz.explain.source_frames import at_text
@@ -55,9 +55,16 @@ def sentence(timeline: Timeline, n: int, since: int = 0) -> str:
     moment = timeline.at(n)
     words = _BEFORE_THE_KEPT_PART if timeline.dropped.replaces(n) else phase_words(timeline, moment)
     phase = f", {words}" if words else ""
-    here = moment.actor
-    who = f", node {label(timeline, here)}" if here else ""
+    who = f", node {node_words(timeline, moment)}" if moment.actor else ""
     return f"event {n}{phase}{who}: {description(timeline, moment, since).rstrip('.')}."
+
+
+def node_words(timeline: Timeline, moment: Moment) -> str:
+    """Return the node of the event, with its iteration if it is an earlier one whose graph is freed now."""
+    info = timeline.info(moment.actor)
+    is_earlier = isinstance(moment.event, NodeFreed) and info.iteration != timeline.iteration_at(moment.n).index
+    of = f" {iteration_suffix(timeline, info)}" if is_earlier else ""
+    return f"{label(timeline, moment.actor)}{of}"
 
 
 _NOW = ", now "

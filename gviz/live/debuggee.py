@@ -107,7 +107,8 @@ class Debuggee:
             return ResumeRequest("run")
         self._recording.flush()
         self._stops += 1
-        stack = call_stack.user_frames() if reason not in ("fulfilled", "maybe") else ()
+        has_stack = reason not in ("fulfilled", "maybe") or (self._gate is not None and self._gate.is_at_module_call)
+        stack = call_stack.user_frames() if has_stack else ()
         try:
             node = self._node if reason == "show" else 0
             thread = threading.current_thread().name[:_LONGEST_NAME]

@@ -78,6 +78,11 @@ class Gate:
         """How many events have passed, not counting `events.DEFINITIONS`."""
         return self._position.count
 
+    @property
+    def is_at_module_call(self) -> bool:
+        """Whether the last event begins a module call: it has no call stack of its own."""
+        return self._position.is_at_module_call
+
     def receive(self, event: e.Event) -> None:
         """Pass an event on. Pause the program before or after it as the current mode requires, or after it if a pause
         was requested.
@@ -200,6 +205,8 @@ class Position:
         """Phases, up to and including the event that is passing."""
         self.scope = 0
         """The innermost running module call, 0 if there is none."""
+        self.is_at_module_call = False
+        """Whether the last event begins a module call."""
         self.depth = 0
         """How many backward rules are running, one inside the other."""
         self.rule_node = 0
@@ -223,6 +230,7 @@ class Position:
         """Track nodes, passes and module calls, and the first nan."""
         if kind in LEARNED_FROM:
             self.cache.learn(event)
+        self.is_at_module_call = kind is e.ScopeEntered
         if kind in _CONTEXT:
             if isinstance(event, _BACKWARD_RULE_EVENTS):
                 self.rule_node = event.node

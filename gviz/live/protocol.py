@@ -87,8 +87,9 @@ class Paused(msgspec.Struct, frozen=True, tag=True):
     """The program is paused and its trace is complete up to now.
 
     `thread` is the thread that paused it. `stack` is its call stack, the user's frames only, innermost first. It is
-    empty if `reason` is `fulfilled` or `maybe`: then it is that of the last event. `number` counts the stops from 1.
-    `node` is the node that the program passed to ``show()``, 0 for none.
+    empty if `reason` is `fulfilled` or `maybe` and the last event has a call stack: all but the beginning of a module
+    call have one, or need none. `number` counts the stops from 1. `node` is the node that the program passed to
+    ``show()``, 0 for none.
     """
 
     reason: PauseReason

@@ -17,7 +17,7 @@ from gviz.query.node_lookup import event_number, node_at
 from gviz.query_syntax.place import split_aspect
 from gviz.query_syntax.stop_condition import is_comparison, stop
 from gviz.trace.graph_state import Iteration, Phase, PhaseKind
-from gviz.trace.navigation import end_of_phase, through
+from gviz.trace.navigation import phase_end, through
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped, shown
@@ -48,7 +48,7 @@ def begin_of(timeline: Timeline, text: str, n: int) -> int:
     if word == "iteration":
         return timeline.iteration_at(end).start
     kind = "backward" if word == "pass" else PASSES[word]
-    return next(phase.start for phase in timeline.phases if phase.kind == kind and end_of_phase(timeline, phase) == end)
+    return next(phase.start for phase in timeline.phases if phase.kind == kind and phase_end(timeline, phase) == end)
 
 
 def event_at(
@@ -139,8 +139,8 @@ def _end_of_pass(timeline: Timeline, word: str, n: int) -> int:
     if n < len(timeline):
         phases = [phase for phase in phases if thread_at(phase.start) == thread_at(n)] or phases
     here = _ends_in(timeline, timeline.iteration_at(n), phases)
-    ends = here or [end_of_phase(timeline, phase) for phase in phases[-1:]] or [0]
-    return ends[-1] or _without(timeline, word, f"{kind} pass")
+    ends = here or [phase_end(timeline, phase) for phase in phases[-1:]]
+    return ends[-1] if ends else _without(timeline, word, f"{kind} pass")
 
 
 def _of_iteration(timeline: Timeline, word: str, text: str) -> int:
@@ -207,7 +207,7 @@ def _ends_in(timeline: Timeline, iteration: Iteration, phases: Sequence[Phase]) 
     own = [phase for phase in timeline.phases if iteration.start <= phase.start <= iteration.end]
     passes = [phase.start for phase in own if phase.kind == "backward"]
     last = max(passes, default=iteration.end)
-    return [end_of_phase(timeline, phase) for phase in phases if iteration.start <= phase.start <= last]
+    return [phase_end(timeline, phase) for phase in phases if iteration.start <= phase.start <= last]
 
 
 def _moment_of_node(timeline: Timeline, text: str, n: int, node: int, *, from_outside: bool) -> int:

@@ -105,7 +105,11 @@ def query(timeline: Timeline, text: str) -> Matches:
             timeline.nodes.born(node) >= first and word in _nonfinite_at_creation(timeline.nodes.created(node))
         )
     place = places.place(text)
-    return PlaceMatcher(timeline, places.Place(text, "part", word=text) if place.kind == "word" else place)
+    part = PlaceMatcher(timeline, places.Place(text, "part", word=text))
+    if place.kind != "pattern":
+        return part if place.kind == "word" else PlaceMatcher(timeline, place)
+    pattern = PlaceMatcher(timeline, place)
+    return lambda node: pattern(node) or part(node)
 
 
 def exactly(timeline: Timeline, text: str) -> Matches:

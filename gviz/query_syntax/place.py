@@ -89,10 +89,12 @@ class Place:
             case "word":
                 return self.word in info.names or self._names_op(info)
             case "part":
-                return any(
-                    self.word.lower() in name.lower()
-                    for name in (info.op.name, *_shown_names(info), info.scope, *info.names)
-                )
+                return any(map(self._is_part, (info.op.name, *_shown_names(info), info.scope, *info.names)))
+
+    def _is_part(self, name: str) -> bool:
+        """Return whether the word is a part of a name, or a pattern that the whole name matches."""
+        word, name = self.word.lower(), name.lower()
+        return word in name or (any(sign in word for sign in _SIGNS) and fnmatchcase(name, word))
 
     def means_module(self, path: str) -> bool:
         """Return whether the place refers to this module or to one around it, by full path or by a part such as

@@ -23,7 +23,7 @@ from gviz.render.boxes.full_detail_rows import source_line
 from gviz.render.boxes.graph_structure import Structure
 from gviz.render.boxes.shown_moment import Now
 from gviz.trace.graph_state import NodeInfo, NodeState
-from gviz.trace.navigation import end_of_phase, through
+from gviz.trace.navigation import phase_end, through
 from gviz.trace.node_gradients import all_in_their_iteration
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import file_name
@@ -166,7 +166,7 @@ def _when(timeline: Timeline, moment: Moment) -> Iterator[str]:
         yield f"event {moment.n}/{len(timeline)}"
         return
     yield f"{iteration_called(timeline)} {here.number:,} of {timeline.iteration_count:,}"
-    ends = moment.phase is not None and moment.n in (moment.phase.end, end_of_phase(timeline, moment.phase))
+    ends = moment.phase is not None and moment.n in (moment.phase.end, phase_end(timeline, moment.phase))
     if not ends and moment.n != through(timeline, here):
         yield f"event {moment.n}"
 

@@ -67,21 +67,24 @@ def finish(timeline: Timeline, n: int) -> int:
     _, _, left = timeline.contexts.scope_at(n)
     if left > n:
         return left
-    ends = (end_of_phase(timeline, phase) for phase in sorted(timeline.phases, key=_end) if phase.end > n)
+    ends = (phase_end(timeline, phase) for phase in sorted(timeline.phases, key=_end) if phase.end > n)
     return next((at for at in ends if at > n), len(timeline))
 
 
 _end = attrgetter("end")
 
 
-def end_of_phase(timeline: Timeline, phase: Phase) -> int:
-    """Return the end of a phase, before the program freed the graph of the iteration before.
+def phase_end(timeline: Timeline, phase: Phase) -> int:
+    """Return the last moment of a phase, before the program freed the graph of an earlier iteration.
 
-    ``loss = loss_of(x)`` makes the new loss, and then nothing refers to the old one any more.
+    In ``loss = net(x)`` the variable holds the last loss until the new one exists. So the forward ends with freed
+    nodes, and a moment among these would be about the earlier iteration. A program that runs is paused where the next
+    phase begins.
     """
     n = phase.end
-    while n > phase.start and isinstance(timeline.event(n), e.NodeFreed):
-        n -= 1
+    if phase.kind == "forward":
+        while n > phase.start and isinstance(timeline.event(n), e.NodeFreed):
+            n -= 1
     return n
 
 

@@ -25,7 +25,9 @@ from gviz.tui.config import Config
 from gviz.tui.glyphs import glyphs
 from gviz.tui.screens.debugger_screen import DebuggerScreen, PausedProgramScreen
 from gviz.tui.screens.key_and_row_actions import APP_BINDINGS
+from gviz.tui.screens.overlay_pages import Page
 from gviz.tui.screens.palette import Palette, PalettePage
+from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session_options import ExitAction, SessionOptions
 from gviz.tui.styled_lines import STYLES
 from gviz.tui.terminal import exists, guarded_terminal, with_echo
@@ -81,8 +83,16 @@ class ScreenApp(App[None]):
             await super().on_event(event)
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
-        """Run the binding of a key, unless the application is exiting and has no screen."""
-        return bool(self.screen_stack) and await super()._check_bindings(key, priority)
+        """Run the binding of a key, unless the application is exiting and has no screen.
+
+        A key without a binding is answered, too: a user who mistypes a key would wait for its effect.
+        """
+        if not self.screen_stack:
+            return False
+        is_bound = await super()._check_bindings(key, priority)
+        if not is_bound and not priority and self.screen_stack and isinstance(self.screen, SessionScreen | Page):
+            self.screen.answer_unbound_key(key)
+        return is_bound
 
     @property
     def typed_ahead(self) -> bool:

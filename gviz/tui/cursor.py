@@ -43,7 +43,8 @@ from gviz.trace.graph_state import BAD
 from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search
 from gviz.tui.breakpoints import Breakpoints, hits_of
-from gviz.tui.source_location import PausedStack
+from gviz.tui.node_search import NodeSearch
+from gviz.tui.source_location import PausedStack, call_frames
 from gviz.tui.stop_reason import (
     CONTINUE,
     END,
@@ -133,15 +134,20 @@ class Cursor:
         self.timeline = timeline
         self.position = max(0, min(position, len(timeline)))
         self.selected = self._node_here()
+        self._is_chosen = False
+        """Whether the user has selected the node, and not a move in time: then ends of passes do not select another."""
         self.bookmarks: dict[str, int] = {}
         self.breakpoints = Breakpoints(timeline)
         self.asker = Asker(timeline)
         self.paused_stacks: dict[int, PausedStack] = {}
-        """The call stack at each moment where the program was paused by its own code or by the user."""
+        """The call stack at each moment where the program was paused by its own code or by the user.
+
+        Also at each moment visited where a module call begins.
+        """
         self.growing = False
         """Whether the recording may still grow, because its program is running."""
         self._jumped: list[int] = []
-        self._matches: node_lookup.Matches | None = None
+        self._search: NodeSearch | None = None
 
     def travel(self, move: Move, command: str, count: int = 1, *, backward: bool = False) -> CursorStop:
         """Move `count` times by the command with this name, or until an end is reached."""
@@ -197,7 +203,11 @@ class Cursor:
 
     def select(self, node: int) -> CursorStop:
         """Select a node; the time does not change."""
-        self.selected = node
+        self.selected, self._is_chosen = node, True
+        return self.stay()
+
+    def stay(self) -> CursorStop:
+        """Return a stop at the same moment and node, to show them again."""
         return CursorStop(self.position, self.position, by_command("select"))
 
     def neighbour(self, steps: int) -> CursorStop:
@@ -226,25 +236,23 @@ class Cursor:
 
     def find(self, text: str) -> LongWork[CursorStop]:
         """Select the next node that matches a search text: by its whole name, else by a part of it."""
-        if text.strip() in BAD:
-            yield from self.timeline.error_index.looking_for_bad()
-        exact = node_lookup.exactly(self.timeline, text.strip())
-        node = (yield from node_lookup.search(self.timeline, exact, self.selected)) if text.strip() else 0
-        no_nan = text.strip() == "nan" and not node and not self.timeline.error_index.first("nan")
-        self._matches = exact if node else node_lookup.query(self.timeline, text)
-        node = node or (yield from node_lookup.search(self.timeline, self._matches, self.selected))
-        if not node:
-            raise GvizError(f"no node matches {clipped(text, 40)}", exit_code=2)
-        return replace(self.select(node), messages=("there is no nan: this is inf",) if no_nan else ())
+        search = NodeSearch(self.timeline, text)
+        node = yield from search.first(self.selected, self.position)
+        self._search = search
+        no_nan = text.strip() == "nan" and not self.timeline.error_index.first("nan")
+        return (yield from self._match(node, ("there is no nan: this is inf",) if no_nan else ()))
 
     def find_next(self, *, backward: bool = False) -> LongWork[CursorStop]:
         """Select the next (or previous) node that matches the last search."""
-        if self._matches is None:
+        if self._search is None:
             raise GvizError("there is no search to repeat", hint="/ finds a node", exit_code=2)
-        node = yield from node_lookup.search(self.timeline, self._matches, self.selected, backward=backward)
-        if not node:
-            raise GvizError("no node matches the last search", exit_code=2)
-        return self.select(node)
+        return (yield from self._match((yield from self._search.next(self.selected, backward=backward))))
+
+    def _match(self, node: int, also: tuple[str, ...] = ()) -> LongWork[CursorStop]:
+        assert self._search is not None, "called after a search"
+        which = yield from self._search.remark(node, self.position)
+        remark = "; ".join(filter(None, (*also, which)))
+        return replace(self.select(node), messages=(remark,) if remark else ())
 
     def bookmark(self, text: str) -> str:
         """Run ``NAME [PLACE]``: give this position, or that of a place, a name. Return the message for the user."""
@@ -298,8 +306,10 @@ class Cursor:
             which = "earlier" if backward else "later"
             return CursorStop(self.position, self.position, as_remark(f"no {which} event of #{node}"))
         position = max(events) if backward else min(events)
+        followed = self._is_chosen and self.selected
         stop = self._stop_at(position, by_command("to"), ran_backward=backward)
         self.selected = events[position]
+        self._is_chosen = self.selected == followed
         return stop
 
     def until(self, text: str) -> LongWork[CursorStop]:
@@ -350,10 +360,39 @@ class Cursor:
         self, position: int, reason: Reason, *, ran_backward: bool = False, by_program: bool = False
     ) -> CursorStop:
         start, self.position = self.position, position
-        self.selected = self._node_here() or self._node_nearby(start)
+        before = self.selected
+        if not (self._is_chosen and self._keeps_selection()):
+            self.selected = self._node_here() or self._node_nearby(start)
+        self._is_chosen = self._is_chosen and self.selected == before
+        self._note_module_call()
         why = self._reason(position, start, reason, ran_backward=ran_backward)
         cut_short = self.growing and position == len(self.timeline) and not by_program
         return CursorStop(position, start, LIVE_END if cut_short and why.is_command(*_FAR) else why)
+
+    def _keeps_selection(self) -> bool:
+        """Return whether the moment is about no node that is more interesting than one that the user has selected.
+
+        It is the end of a pass or of the recording, or an event without a node. The selected node must be in the graph.
+        """
+        timeline, n = self.timeline, self.position
+        event = timeline.event(n) if n else None
+        is_end = n == len(timeline) and not timeline.growing and isinstance(event, AFTERMATH)
+        ends_pass = isinstance(event, BackwardFinished) and not event.error
+        return (ends_pass or is_end or not self._node_here()) and self._is_in_sight(self.selected)
+
+    def _is_in_sight(self, node: int) -> bool:
+        """Return whether the graph of this moment's iteration has a node."""
+        timeline, iteration = self.timeline, self.timeline.iteration_at(self.position)
+        born_here = node in timeline.nodes and timeline.info(node).iteration == iteration.index
+        return born_here or node in (timeline.nodes.of(iteration) or (node,))
+
+    def _note_module_call(self) -> None:
+        """Keep the call stack of a module call that begins here, unless the program was paused here."""
+        known = self.paused_stacks.get(self.position)
+        if known is None or not known.is_pause:
+            frames = known.frames if known is not None else call_frames(self.timeline, self.position)
+            if frames:
+                self.paused_stacks[self.position] = PausedStack(frames, self.selected, is_pause=False)
 
     def _node_nearby(self, start: int) -> int:
         """Return the node to select at an event without one: after one step the same as before, else the last active.
@@ -362,8 +401,7 @@ class Cursor:
         """
         timeline, iteration = self.timeline, self.timeline.iteration_at(self.position)
         nodes = timeline.nodes.of(iteration) or (self.selected,)
-        born_here = self.selected in timeline.nodes and timeline.info(self.selected).iteration == iteration.index
-        is_here = born_here or self.selected in nodes
+        is_here = self._is_in_sight(self.selected)
         if is_here and abs(self.position - start) <= 1:
             return self.selected
         before = range(self.position, max(iteration.start, self.position - SEARCHED) - 1, -1)

@@ -148,6 +148,7 @@ _NAMED = {sign: name for name, sign in _KEY_TEXTS.items() if len(sign) == 1} | {
     "esc": "escape", "bksp": "backspace", "return": "enter", "del": "delete", "pgup": "pageup", "pgdn": "pagedown",
 }  # fmt: skip
 """Textual's names of the keys that are neither letters nor digits."""
+_SIGNS = {name: sign for sign, name in _NAMED.items() if len(sign) == 1 and sign != " "}
 _WORDS = {
     *_NAMED.values(), "tab", "up", "down", "left", "right", "home", "end", "insert", *(f"f{n}" for n in range(1, 25)),
 }  # fmt: skip
@@ -179,8 +180,8 @@ def keys_of(name: str, own: Mapping[str, str] | None = None) -> Keys:
 
 def key_text(key: str) -> str:
     """Return a key as it is written on the keyboard: ``]`` for ``right_square_bracket``, ``F5``."""
-    if key in _KEY_TEXTS:
-        return _KEY_TEXTS[key]
+    if key in _KEY_TEXTS or key in _SIGNS:
+        return _KEY_TEXTS.get(key) or _SIGNS[key]
     head, plus, last = key.rpartition("+")
     last = _KEY_TEXTS.get(last, last)
     return f"{head}{plus}{last.upper() if last[:1] == 'f' and last[1:].isdigit() else last}"

@@ -61,7 +61,7 @@ def _ask_exit(input: TextIO, output: TextIO) -> str:
     """Return the user's choice of what the program does next; without a terminal it is stopped."""
     if not input.isatty():
         return "s"
-    output.write("the program is still running: stop it (s), or leave it running without the debugger (k)? ")
+    output.write("the program has not ended: stop it (s), or let it run without the debugger (k)? ")
     output.flush()
     return input.readline().strip()
 

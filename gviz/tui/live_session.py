@@ -62,6 +62,8 @@ REFRESH_SECONDS = 0.05
 QUIET_SECONDS = 0.5
 """A program that has done and written nothing for this long may be waiting for an answer."""
 _RATE_SECONDS = 1.0
+_LOWEST_RATE = 0.5
+"""A lower rate, rounded to 0 events per second, would look as if the program stood still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +257,7 @@ class Live:
             return f"A answers{then}: {clipped(question, 30) or 'it waits for a line'}"
         if self.pausing:
             return f"pausing when its call returns, {count:,} events"
-        return f"{count:,} events, {rate:,.0f}/s"
+        return f"{count:,} events" + (f", {rate:,.0f}/s" if rate >= _LOWEST_RATE else "")
 
     def _grow(self, *, growing: bool) -> None:
         """Set whether the recording may grow. When it no longer may, every name is known."""
@@ -295,6 +297,8 @@ class Live:
                 node = self.cursor.selected if cursor_stop.position == end else self.timeline.at(end).actor
                 self.cursor.paused_stacks[end] = PausedStack(report.stack, node)
             return cursor_stop
+        if report.stack:
+            self.cursor.paused_stacks[end] = PausedStack(report.stack, 0, is_pause=False)
         if purpose.request.mode == "continue":
             reached = self._first_stop()
             if reached is None:

@@ -14,6 +14,7 @@ from gviz.events import (
     OptimizerStarted,
     OptimizerStepped,
     RequiresGradSet,
+    ScopeEntered,
     StorageWritten,
     Warned,
 )
@@ -25,16 +26,21 @@ from gviz.source.call_stack import Frame
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.drawing.source import SourceMark
 
+SEARCHED = 1000
+"""In how many events of a module call its first node is looked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class PausedStack:
     """The call stack of a paused program, innermost frame first, and the node that was selected then.
 
-    Only the session that paused the program has it; the recording does not.
+    Only the session that paused the program has it; the recording does not. Where a module call begins, it is the
+    stack of that call (`is_pause` is false): that event has no node, and no call stack of its own.
     """
 
     frames: tuple[Frame, ...]
     node: int
+    is_pause: bool = True
 
 
 def pause_text(timeline: Timeline, pause: PausedStack, width: int = 60) -> str:
@@ -44,6 +50,34 @@ def pause_text(timeline: Timeline, pause: PausedStack, width: int = 60) -> str:
     """
     finished = finished_unrecorded(timeline)
     return f"at {frame_text(pause.frames[0], width)}" + (f", after iteration {finished:,}" if finished else "")
+
+
+def call_frames(timeline: Timeline, n: int) -> tuple[Frame, ...]:
+    """Return the call stack of a module call that begins at moment `n`; empty if it made no node or none begins there.
+
+    It is that of the first node in the call, without the frames of the forwards that ran in the call:
+
+        Net.forward      x = self.fc1(x)     the first node of the calls of Net and of Net.fc1
+        <module>         loss = net(x)
+
+    The call of ``Net`` has one frame, because ``Net.forward`` is its own; that of ``Net.fc1`` has both, because
+    ``Linear.forward`` is code of a library, which has no frames.
+    """
+    entered = timeline.event(n) if n else None
+    if not isinstance(entered, ScopeEntered):
+        return ()
+    _, _, left = timeline.contexts.scope_at(n)
+    first = next((at for at, _ in timeline.select((NodeCreated,), n, min(left or n + SEARCHED, n + SEARCHED))), 0)
+    if not first:
+        return ()
+    frames, scope = timeline.info(timeline.at(first).node).frames, timeline.contexts.scope_at(first)[0]
+    while (call := timeline.contexts.call(scope)) is not None:
+        own = (at for at, frame in enumerate(frames) if f".{frame.function}".endswith(f".{call.kind}.forward"))
+        frames = frames[next(own, -1) + 1 :]
+        if scope == entered.scope:
+            return frames
+        scope = call.parent
+    return ()  # the node was made in another thread, or by a program whose trace is damaged
 
 
 def stack_of(timeline: Timeline, node: int, paused_stack: PausedStack | None = None) -> tuple[Frame, ...]:

@@ -229,3 +229,20 @@ def _until(condition):
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+MODULES = """
+import gviz.engine as torch
+net = torch.nn.Linear(2, 1)
+x = torch.ones(1, 2)
+for _ in range(2):
+    net(x).sum().backward()
+"""
+
+
+def test_where_a_module_call_begins_the_pause_has_the_call_stack(start):
+    driver = start(MODULES)
+    kinds = iter(("phase", "phase", "phase"))
+    paused = next(paused for paused in map(driver.run, kinds) if driver.kinds[-1] == "ScopeEntered")
+    assert (driver.kinds[-1], [frame.line for frame in paused.stack]) == ("ScopeEntered", [6])
+    assert driver.run("step").stack == ()

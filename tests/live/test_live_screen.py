@@ -257,7 +257,7 @@ def test_a_program_is_ended_by_the_answer_that_says_so_and_by_no_other(tmp_path,
     async def scenario(running):
         await running.stands_at(1)
         await running.press("q")
-        assert running.screen.remark.startswith("The program is still running. s: stop it · k: leave it running")
+        assert running.screen.remark == "The program is paused. s: stop it · k: let it run without gviz · Esc: stay"
         assert len(running.screen.remark) <= 78  # it fits into 80 columns
         await running.press(answer)
         assert running.live.program.state in states

@@ -61,7 +61,7 @@ def test_a_program_is_held_let_run_paused_and_stopped(terminal):
     terminal.keys("C-c")
     terminal.until("LIVE", "paused")
     terminal.keys("q")
-    terminal.until("s: stop it", "k: leave it running")
+    terminal.until("s: stop it", "k: let it run without gviz")
     terminal.keys("s")
     terminal.until("exit=0", "trace: ")
     assert is_collected(program)

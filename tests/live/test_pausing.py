@@ -94,3 +94,9 @@ def test_the_first_nan_that_a_thread_makes_is_told_as_that():
     stop = live.take_report(Paused("maybe", thread="worker", number=1))
     assert stop.position == live.timeline.error_index.first_bad() < len(live.timeline)
     assert stop.reason.words == "first nan in thread worker"
+
+
+def test_a_program_that_records_nothing_new_has_no_rate():
+    live = Live(Busy(), Session(Cursor(demo(), 0), UNICODE))
+    live.running = True
+    assert {live.progress(), live.progress()} == {"33 events"}

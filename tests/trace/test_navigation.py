@@ -3,8 +3,13 @@ import pytest
 from histories import OPS, World, histories, tell, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recording import timeline_of
 
+import gviz.engine as torch
 from gviz import events as e
+from gviz.events import NodeFreed
+from gviz.explain.event_description import sentence
+from gviz.query.moment_lookup import event_at
 from gviz.trace import navigation
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -129,3 +134,26 @@ def test_a_step_passes_what_only_says_which_variable_holds_what():
     while (there := navigation.reverse_step(timeline, n)) != n:
         back.append(n := there)
     assert back == [*reversed(spoken), 0]
+
+
+def loops_with_a_loss_each():
+    w = torch.ones(2, requires_grad=True)
+    for times in (2.0, 3.0, 4.0):
+        loss = (w * times).sum()
+        loss.backward()
+
+
+def test_a_forward_ends_at_its_loss_and_not_where_the_last_graph_is_freed():
+    timeline = timeline_of(loops_with_a_loss_each)
+    forwards = [phase for phase in timeline.phases if phase.kind == "forward"]
+    assert [isinstance(timeline.event(phase.end), NodeFreed) for phase in forwards] == [False, True, True]
+    for phase in forwards:
+        end = navigation.phase_end(timeline, phase)
+        assert timeline.info(timeline.at(end).actor).name == "loss"
+        assert event_at(timeline, "forward", phase.start) == end
+
+
+def test_a_node_of_an_earlier_graph_that_is_freed_has_its_iteration():
+    timeline = timeline_of(loops_with_a_loss_each)
+    freed = next(n for n, event in timeline.select((NodeFreed,)) if timeline.iteration_at(n).index == 1)
+    assert "from iteration 1: nothing refers to it any more" in sentence(timeline, freed)

@@ -339,3 +339,53 @@ def test_a_way_not_taken_is_told_whole_however_narrow_the_screen():
     told = " ".join(rows)
     assert "is False instead of True: a program that decides by it goes another way, and here" in told
     assert "x                 value 3 -> 0" in told
+
+
+@pytest.fixture(scope="module")
+def product_and_sine():
+    def program():
+        x = torch.tensor(2.0, requires_grad=True)
+        y = torch.tensor(3.0, requires_grad=True)
+        z = x * y + torch.sin(x)
+        z.backward()
+        return x, y, z
+
+    return timeline_of(program)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_what_was_changed_stays_where_it_is_on_the_screen(product_and_sine, size):
+    app = app_of(product_and_sine)
+    async with app.run_test(size=size) as pilot:
+        await typed(pilot, "goto end")
+        await typed(pilot, "select x")
+        graph = app.screen.query_one(GraphCanvas)
+        tops = [graph.place(1).y - graph.view.y]
+        for line in ("set x = 5", "set y = 100000", "undo", "undo"):
+            await typed(pilot, line)
+            await pilot.press("escape")
+            await pilot.pause()
+            assert graph.view.contains_region(graph._region(graph.place(1))), line
+            tops.append(graph.place(1).y - graph.view.y)
+    assert len({*tops}) == 1
+
+
+async def test_a_panel_that_gets_lower_keeps_the_last_column_of_a_short_text(product_and_sine):
+    app = app_of(product_and_sine, at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        panel = app.screen.query_one(NodePanel)
+        height = panel.size.height
+        for _ in range(3):
+            await typed(pilot, "set x = 5")
+            await pilot.press("escape")
+            await pilot.pause()
+        assert panel.size.height <= height
+        assert not panel.show_vertical_scrollbar
+        assert panel.render_line(0).text.endswith("leaf")
+
+
+async def test_gradients_that_are_not_in_grad_yet_share_their_brackets_on_the_tape(product_and_sine):
+    (screen,) = await screens_of(product_and_sine, (120, 40), len(product_and_sine) - 3)
+    assert "(2 → 5)" in screen
+    assert ") → (" not in screen

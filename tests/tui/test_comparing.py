@@ -191,3 +191,22 @@ async def test_a_node_that_only_the_other_recording_has(timeline, tmp_path):
 )
 def test_bad_input(timeline, command, what):
     assert said(timeline, command)[0].startswith(what)
+
+
+async def test_a_key_that_means_nothing_in_the_list_says_so_until_another_row_is_chosen(timeline):
+    app = app_of(timeline, at=len(timeline))
+    async with app.run_test(size=(80, 30)) as pilot:
+        await pilot.press("colon", *"compare 1", "enter")
+        await pilot.pause()
+        rows = app.screen.query_one(PairList)
+        for key in ("e", "n", "delete"):
+            await pilot.press(key)
+            await pilot.pause()
+            assert str(rows.border_subtitle) == f"{key} does nothing here"
+        for key in (*"jjjjjjjjjjjjj", "k"):
+            await pilot.press(key)
+            await pilot.pause()
+        assert "nothing here" not in str(rows.border_subtitle)
+        await pilot.press(*"kkkkkkkkkkkkkk")
+        await pilot.pause()
+        assert str(rows.border_subtitle) == "there are no more rows"

@@ -98,6 +98,15 @@ def test_a_failure_stands_first_with_cause_and_remedy():
     assert text.index("cause") < text.index("fix") < text.index(AGAIN[:40]) < text.index("b = mul #4 M")
 
 
+def test_another_node_that_is_selected_at_a_failure_stands_above_all_about_the_failure():
+    subject = Subject(failed(), failed().at(40), 1, 40, UNICODE, glance=True)
+    rows = [plain(row).rstrip() for row in node_lines(subject)]
+    assert rows[0] == "RuntimeError at #4 b = mul"
+    assert rows[1].startswith("x  #1")
+    text = " ".join(" ".join(rows[1:]).split())
+    assert text.index("x #1") < text.index("RuntimeError at #4 b = mul cause") < text.index("retain_graph=True")
+
+
 def test_the_panel_in_full_gives_every_digit():
     assert any("float64 ()" in row for row in panel(demo(), 21, 4, full=True))
 

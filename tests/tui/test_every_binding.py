@@ -105,3 +105,22 @@ async def test_every_key_of_a_keymap_leads_to_its_act(keymap):
         bound = app.screen.active_bindings
         led = {(act.id, key): bound[key].binding.action for act in ACTS for key in keys_of(keymap)[act.id]}
         assert led == {(act.id, key): act.action for act in ACTS for key in keys_of(keymap)[act.id]}
+
+
+@pytest.mark.parametrize(("key", "text"), [("Z", "Z"), ("number_sign", "#"), ("tilde", "~"), ("ctrl+x", "ctrl+x")])
+async def test_a_key_that_means_nothing_says_so(key, text):
+    app = app_of(demo(), at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(key)
+        assert app.screen.remark == f"{text} does nothing here. ?: help"
+        await pilot.press("s")
+        assert not app.screen.remark
+        await pilot.press("question_mark", key)  # it also closes the page
+        assert app.screen.remark == f"{text} does nothing here. ?: help"
+
+
+async def test_a_key_that_a_prompt_reads_is_not_answered():
+    app = app_of(demo(), at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("colon", "Z", "number_sign", "backspace", "backspace", "escape")
+        assert "does nothing" not in app.screen.remark

@@ -164,3 +164,21 @@ async def test_before_the_first_event_the_program_and_the_first_keys_are_on_the_
         assert "next node" in text
         assert "No source line" not in text
         assert "import gviz.engine as torch" in text
+
+
+def regression():
+    x = torch.randn(16, 4)
+    y = x.sum(dim=1, keepdim=True)
+    net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    loss = ((net(x) - y) ** 2).mean()
+    loss.backward()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 40)])
+async def test_a_graph_opens_at_its_top_where_its_data_enters_and_not_at_the_targets_that_the_data_gives(size):
+    app = app_of(timeline_of(regression), at=1)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        graph = app.screen.query_one(GraphCanvas)
+        assert (app.screen.selected, graph.view.y) == (1, 0)
+        assert graph.view.contains_region(graph._region(graph.place(1)))

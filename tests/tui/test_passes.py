@@ -2,9 +2,11 @@
 
 from driving import app_of, rows_of, transcript
 from recording import timeline_of
-from stories import iterations
+from stories import demo, iterations
 
 import gviz.engine as torch
+from gviz.trace.navigation import end
+from gviz.tui.cursor import Cursor
 from gviz.tui.drawing import iterations_and_passes
 from gviz.tui.drawing.iterations_and_passes import pass_rows
 from gviz.tui.glyphs import UNICODE
@@ -108,3 +110,30 @@ async def test_the_further_lines_of_a_long_row_are_indented():
         await pilot.press("escape")
     first, further = map(len, lines)
     assert further - first == 4
+
+
+def test_a_node_that_the_user_has_selected_stays_selected_at_the_ends_of_passes():
+    timeline = iterations(2)
+    loss = timeline.nodes[-1]
+    ends = [phase.end for phase in timeline.phases if phase.kind == "backward"]
+    cursor = Cursor(timeline, 1)
+    assert (cursor.travel(end, "end"), cursor.selected)[1] == loss
+    for moment in (len(timeline), *ends[:1]):
+        cursor = Cursor(timeline, 2)
+        cursor.select(1)
+        cursor.seek(moment)
+        assert cursor.selected == 1
+    root = timeline.phases[1].start
+    cursor.seek(root)
+    assert cursor.selected == timeline.at(root).actor != 1
+    cursor.seek(len(timeline))
+    assert cursor.selected == loss  # a move has selected another one in between
+
+
+def test_the_next_event_of_a_selected_node_keeps_it_selected_for_the_end():
+    timeline = demo()
+    cursor = Cursor(timeline, 3)
+    cursor.select(1)
+    cursor.to("")
+    cursor.seek(len(timeline))
+    assert cursor.selected == 1

@@ -45,3 +45,28 @@ async def test_a_click_on_the_row_of_an_output_selects_its_node():
         await pilot.pause()
         selected = app.screen.cursor.selected
         assert app.screen.cursor.timeline.info(selected).name == "e, f"
+
+
+def loop():
+    w = torch.ones(2, requires_grad=True)
+    for _ in range(30):
+        (w * 2).sum().backward()
+
+
+async def test_the_title_names_the_iterations_in_view():
+    app = app_of(recorded := timeline_of(loop), at=1)
+    async with app.run_test(size=(100, 24)) as pilot:
+        await pilot.press("9", "g")
+        await pilot.pause()
+        tape = app.screen.query_one(Tape)
+        rows = rows_of(tape)[1:]
+        last = recorded.info(int(rows[-1].split()[0])).iteration + 1
+        assert tape.border_title == f"9 Tape, iterations 1 to {last}"
+        await pilot.press("G")
+        await pilot.pause()
+        first = recorded.info(int(rows_of(tape)[1].split()[0])).iteration + 1
+        assert tape.border_title == f"9 Tape, iterations {first} to 30"
+    app = app_of(timeline(), at=1)
+    async with app.run_test(size=(100, 24)) as pilot:
+        await pilot.press("9")
+        assert app.screen.query_one(Tape).border_title == "9 Tape"

@@ -1,18 +1,23 @@
 """What the screen says first: at the start, at the ends of passes and of the recording; findings and causes."""
 
+from contextlib import suppress
 from math import inf, nan
 
 import pytest
-from driving import app_of, transcript
+from driving import app_of, rows_of, transcript
 from recording import timeline_of
 from stories import demo, iterations
 
 import gviz.engine as torch
 from gviz.events import OptimizerStarted, RequiresGradSet
 from gviz.explain.training import last_pass, pass_result, progress
+from gviz.system.cooperative_work import finished
+from gviz.tui.commands import inspection
+from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.training_summary import evenly_spaced, sparkline, training_lines
 from gviz.tui.glyphs import glyphs
 from gviz.tui.screens.overlay_pages import ChooserScreen, SheetScreen
+from gviz.tui.session import Session
 from gviz.tui.styled_lines import plain
 
 NAMED = {"}": "right_curly_bracket", "!": "exclamation_mark", ">": "greater_than_sign"}
@@ -334,3 +339,32 @@ def test_a_plot_of_checks_has_the_iterations_as_its_axis():
 def test_of_several_checks_in_a_part_of_the_plot_the_bad_one_is_seen():
     checks = [(number, nan if number == 501 else 1.0, 1.0) for number in range(1, 1001)]
     assert sum(loss != loss for _, loss, _ in evenly_spaced(checks)) == 1
+
+
+async def test_e_in_the_list_of_findings_selects_the_cause_as_it_does_elsewhere():
+    def program():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = torch.exp(x)
+        y += 1
+        with suppress(RuntimeError):
+            y.sum().backward()
+
+    timeline = timeline_of(program)
+    written = next(node for node in timeline.nodes if timeline.info(node).op.name == "add_")
+    for keys in (("exclamation_mark", "e"), ("greater_than_sign", *":goto error", "enter", "e")):
+        app = app_of(timeline, at=1)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pilot.press(*keys)
+            await pilot.pause()
+            rows = "\n".join(rows_of(app))
+            assert f"selected: #{written} y = add_, the cause" in rows
+            await pilot.press("escape")
+            assert app.screen.selected == app.screen.cursor.selected == written
+
+
+def test_findings_of_a_paused_program_are_those_so_far():
+    timeline = cut()
+    session = Session(Cursor(timeline, len(timeline)), glyphs(ascii=False))
+    assert finished(inspection.findings(session, "")).title == "Findings"
+    timeline.growing = True
+    assert finished(inspection.findings(session, "")).title == "Findings so far"

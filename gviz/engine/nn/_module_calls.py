@@ -7,7 +7,6 @@ called, followed by attribute names, as in ``Net.encoder.0``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 from weakref import WeakSet
@@ -27,26 +26,35 @@ Module = Any  # `gviz.engine.nn.module.Module`, which is built on this file
 _named_buffers: WeakSet[Seen] = WeakSet()
 
 
-@contextmanager
-def call(channel: Channel, module: Module, kind: type[Any]) -> Iterator[None]:
-    """The scope of one call, even if it ends by an exception; `kind` is the base class of all modules."""
-    model = None if thread.modules else _model_of(channel, module, kind)
-    path = _path(channel, module)
-    if model is not None:
-        name_parameters(channel, model)
-    scope = channel.next_scope()
-    flags = () if thread.modules else plain_flags(modules_in(module), path)
-    channel.emit(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, type(module).__name__, flags))
-    thread.scopes.append(scope)
-    thread.modules.append((module, path))
-    try:
-        yield
-    finally:
+class ModuleCall:
+    """The scope of one call, even if it ends by an exception; `kind` is the base class of all modules.
+
+    It is not a generator with ``contextmanager``, whose frames would be in the call stack where the program is paused.
+    """
+
+    __slots__ = ("_channel", "_kind", "_module", "_path", "_scope")
+
+    def __init__(self, channel: Channel, module: Module, kind: type[Any]) -> None:
+        self._channel, self._module, self._kind = channel, module, kind
+
+    def __enter__(self) -> None:
+        channel, module = self._channel, self._module
+        model = None if thread.modules else _model_of(channel, module, self._kind)
+        path = self._path = _path(channel, module)
+        if model is not None:
+            name_parameters(channel, model)
+        scope = self._scope = channel.next_scope()
+        flags = () if thread.modules else plain_flags(modules_in(module), path)
+        channel.emit(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, type(module).__name__, flags))
+        thread.scopes.append(scope)
+        thread.modules.append((module, path))
+
+    def __exit__(self, *error: object) -> None:
         thread.scopes.pop()
         thread.modules.pop()
-        if emit.channel is channel:
-            _name_buffers(channel, module, path)
-            channel.emit(ScopeLeft(scope))
+        if emit.channel is self._channel:
+            _name_buffers(self._channel, self._module, self._path)
+            self._channel.emit(ScopeLeft(self._scope))
 
 
 def is_own_state(module: Module, state: Mapping[str, Any]) -> bool:

@@ -121,7 +121,7 @@ class Module:
             if self._has_hooks():
                 return self._call_with_hooks(args, kwargs)
             return self.forward(*args, **kwargs)
-        with scopes.call(channel, self, Module):
+        with scopes.ModuleCall(channel, self, Module):
             result = self._call_with_hooks(args, kwargs) if self._has_hooks() else self.forward(*args, **kwargs)
             emit_returned(channel, result)
             return result

@@ -157,7 +157,9 @@ _TIME = (
          lambda _, command: FrontEnd("play", command.argument)),
     Spec("mark", (), "NAME [PLACE]", "remember this position, or that of a place; goto 'NAME comes back",
          lambda session, command: Answer((session.cursor.bookmark(command.argument),))),
-    Spec("find", ("/",), "TEXT", "select the next node that matches: text, #4, @12, op:mul, nan",
+    Spec("find", ("/",), "TEXT",
+         "select the next node that matches, first in this iteration: a whole name, else a part of one "
+         "(*relu* for both), #4, @12, op:mul, nan",
          with_cursor(Cursor.find)),
     Spec("select", (), "PLACE", "look at a node; the time does not move",
          with_cursor(lambda cursor, place: cursor.select(cursor.node_at(place)))),
@@ -190,7 +192,8 @@ _LOOK = (
          with_session(compare.compare)),
     Spec("ranks", (), "FILE [N]", "this rank of a training run and another one in iteration N: what they should share",
          with_session(compare.ranks)),
-    Spec("tape", (), "", "all nodes of this iteration, one row each", with_session(inspection.tape)),
+    Spec("tape", (), "", "the tape: all nodes, one row each; line by line, those of this iteration",
+         with_session(inspection.tape)),
     Spec("graph", (), "[PLACE]", "the graph, and a node in it", with_session(inspection.graph)),
     Spec("list", ("l",), "[PLACE]",
          "the source around the current line, where a node was made, or of lines (12, 12,20, model.py:12); again: the "

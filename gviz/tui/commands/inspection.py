@@ -54,7 +54,7 @@ def explain(session: Session, text: str) -> View:
     cause = cause_of(explanation)
     if cause in session.timeline.nodes and cause != cursor.selected:
         cursor.select(cause)
-        rows = [*rows, (1, f"selected: {label(session.timeline, cause)}, the cause", 0)]
+        rows = [*rows, _selected_cause(session.timeline, cause)]
     if what_if_title(session.branch_view, cursor.position):
         rows = [*rows, (1, "This is about the recording, without the what-if.", 0)]
     return View("Why", partial(explanation_lines, rows))
@@ -97,7 +97,7 @@ def findings(session: Session, _: str) -> LongWork[Choice | Answer]:
     places = [
         _place_without_gradient(_heading(one), ended, one.finding.node)
         if one.finding.node in missing
-        else Jump(_heading(one), one.finding.event, one.finding.node, explanation=_explanation(one))
+        else _place_of_finding(timeline, one)
         for one in entries
     ]
     known = {one.finding.node for one in entries}
@@ -111,7 +111,7 @@ def findings(session: Session, _: str) -> LongWork[Choice | Answer]:
     if not places and not frozen:
         return Answer((nothing,))
     title = "Findings" if places else "No findings, frozen parameters"
-    title += " so far" * session.is_running
+    title += " so far" * timeline.growing  # a finding may be graver when the program goes on
     texts = [*([nothing] if nothing else []), *(place.text for place in (*places, *frozen))]
     return Choice(title, partial(wrapped_lines, tuple(texts)), places=(*places, *frozen))
 
@@ -143,9 +143,21 @@ def _frozen_places(timeline: Timeline, n: int) -> Iterator[Jump]:
         yield Jump(f"  frozen   {where}{named}{more}", seq, nodes[0], f"#{nodes[0]}.grad")
 
 
-def _explanation(one: Checked) -> View:
-    """Return all lines of a finding. Of its node there is often nothing to ask: another line is the cause."""
-    return View("Why", partial(explanation_lines, list(finding.lines(one.finding))))
+def _place_of_finding(timeline: Timeline, one: Checked) -> Jump:
+    """Return the row of a finding, with all its lines. Of its node there is often nothing to ask.
+
+    Where it is explained, its cause is selected, as by ``explain``.
+    """
+    rows, cause = list(finding.lines(one.finding)), cause_of(one.finding)
+    cause = cause if cause in timeline.nodes and cause != one.finding.node else 0
+    if cause:
+        rows.append(_selected_cause(timeline, cause))
+    view = View("Why", partial(explanation_lines, rows))
+    return Jump(_heading(one), one.finding.event, one.finding.node, explanation=view, cause=cause)
+
+
+def _selected_cause(timeline: Timeline, cause: int) -> tuple[int, str, int]:
+    return 1, f"selected: {label(timeline, cause)}, the cause", 0
 
 
 def _place_without_gradient(text: str, ended: int, node: int) -> Jump:
@@ -209,7 +221,8 @@ def check(session: Session, text: str) -> LongWork[View]:
 def node(session: Session, place: str) -> View:
     """Show a node in full, and select it."""
     cursor = session.cursor
-    cursor.select(cursor.node_at(place))
+    if place:
+        cursor.select(cursor.node_at(place))
     subject = partial(Subject, session.timeline, session.moment, cursor.selected)
     return View(
         "Node",
@@ -288,7 +301,7 @@ def where(session: Session, text: str) -> View:
 def _stack_lines(session: Session, part: slice) -> Iterator[Line]:
     selected, paused_stack = session.cursor.selected, session.paused_stack
     if paused_stack is not None and paused_stack.node == selected:
-        yield line("the program is paused at:")
+        yield line(f"the program is {'paused ' * paused_stack.is_pause}at:")
         yield from _numbered(paused_stack.frames, part)
         return
     if session.current_frame is not None:
@@ -347,7 +360,8 @@ def summary(session: Session, _: str) -> View:
 
 def saved(session: Session, place: str) -> View:
     """Show saved tensors and versions of a node, and select it."""
-    session.cursor.select(session.cursor.node_at(place))
+    if place:
+        session.cursor.select(session.cursor.node_at(place))
     return View("Saved", partial(saved_lines, session.timeline, session.moment, session.cursor.selected), panel="saved")
 
 

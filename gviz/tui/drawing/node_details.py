@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gviz.events import NodeCreated
 from gviz.explain.display_names import called, label, with_mode
 from gviz.explain.event_description import description
+from gviz.explain.failed_call import first_input
 from gviz.explain.formula import is_small
 from gviz.explain.node_facts import SECTIONS, Fact, NodeView, Part, Section
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
@@ -69,7 +70,11 @@ class Subject:
 def node_lines(subject: Subject) -> Iterator[Line]:
     """Yield the whole panel."""
     timeline, moment, width, glyphs = subject.timeline, subject.moment, subject.width, subject.glyphs
-    yield from failure_lines(timeline, moment, width)
+    failure_row = _failure_elsewhere(subject)
+    if failure_row:
+        yield failure_row
+    else:
+        yield from failure_lines(timeline, moment, width)
     if subject.glance:
         yield from overview(timeline, moment, subject.node, width, glyphs, _moment_of_branch(subject))
         yield from nonfinite_lines(timeline, moment, width)
@@ -85,6 +90,9 @@ def node_lines(subject: Subject) -> Iterator[Line]:
             yield from _unknown_in_branch(subject)
     if subject.glance:
         yield from after_pass(timeline, moment, width, glyphs, _moment_of_branch(subject))
+        if failure_row:
+            yield ()
+            yield from failure_lines(timeline, moment, width)
         yield from beginning(timeline, moment, width, glyphs)
 
 
@@ -279,6 +287,21 @@ def failure_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[Li
     for text in failure.message[:MESSAGE].splitlines():
         yield from wrapped(line(text), width)
     yield ()
+
+
+def _failure_elsewhere(subject: Subject) -> Line:
+    """Return a row that names the failure of another node than the one that the user has selected; else an empty row.
+
+    The panel is about the selected node, and all about the failure is below it.
+    """
+    timeline, moment = subject.timeline, subject.moment
+    failure = failure_at(timeline, moment.n) if subject.glance and subject.node else None
+    if failure is None:
+        return ()
+    node = moment.actor or first_input(timeline, moment.n)
+    if node in (0, subject.node):
+        return ()
+    return cut(line((f"{failure.error} at {label(timeline, node)}", "error")), subject.width, subject.glyphs.cut)
 
 
 _NUMBER = 24

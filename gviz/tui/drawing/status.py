@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gviz.events import Failed
+from gviz.events import Failed, NodeFreed
 from gviz.explain.display_names import label
 from gviz.explain.iteration_words import iteration_called, phase_words
 from gviz.trace.timeline import Moment, Timeline
@@ -87,8 +87,10 @@ def _parts(timeline: Timeline, moment: Moment, title: str, time: str) -> dict[st
 
 
 def _node(timeline: Timeline, moment: Moment, room: int) -> Line:
-    """Return the node of the event, if it fits into the rest of the row."""
-    named = line("  ", (clipped(label(timeline, moment.actor), 32), "title")) if moment.actor else ()
+    """Return the node of the event, if it fits into the rest of the row, and if its graph is not an earlier one."""
+    is_freed = isinstance(moment.event, NodeFreed)
+    is_here = not is_freed or moment.actor in timeline.nodes.of(timeline.iteration_at(moment.n))
+    named = line("  ", (clipped(label(timeline, moment.actor), 32), "title")) if moment.actor and is_here else ()
     return named if cells(named) <= room else ()
 
 

@@ -206,8 +206,14 @@ def _pair(
         return text(state, width)
     whole = text(other, _WHOLE)
     pairs = [f"{text(state, each)} → {or_unknown(text(other, each), whole)}" for each in (width, (width - 3) // 2)]
+    pairs = [_in_one_bracket(pair) for pair in pairs]
     short_form = f"→ {or_unknown(text(other, width - 2), whole)}"
     return fitting([*[pair for pair in pairs if "…" not in pair], short_form], width)
+
+
+def _in_one_bracket(pair: str) -> str:
+    """Return ``(2 → 5)`` for ``(2) → (5)``: the brackets say that these gradients are not in ``.grad`` yet."""
+    return pair.replace(") → (", " → ") if pair.startswith("(") and pair.endswith(")") else pair
 
 
 def _value(nr: int, state: NodeState | None, width: int) -> str:

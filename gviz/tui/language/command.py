@@ -49,7 +49,7 @@ class Jump:
     """A row to choose: its text, and its event and node (node 0: the one that acts in the event).
 
     `question` is the argument of ``explain`` that asks about the row, empty for the usual question about a node. A row
-    with an `explanation` needs no question.
+    with an `explanation` needs no question. `cause` is the node to select where the row is explained, 0 for none.
     """
 
     text: str
@@ -57,6 +57,7 @@ class Jump:
     node: int = 0
     question: str = ""
     explanation: View | None = None
+    cause: int = 0
 
 
 @dataclass(frozen=True, slots=True)

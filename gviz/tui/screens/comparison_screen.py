@@ -14,6 +14,7 @@ from gviz.trace.timeline import Moment
 from gviz.tui import styled_lines
 from gviz.tui.commands.compare import ComparisonView
 from gviz.tui.drawing.compared_node_boxes import pair_lines
+from gviz.tui.keymaps import key_text
 from gviz.tui.screens.overlay_pages import Page, Sheet
 from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session import Session
@@ -21,6 +22,8 @@ from gviz.tui.styled_lines import Line
 from gviz.tui.widgets.list_panels import Key, RowList
 from gviz.tui.widgets.panel_messages import RowActed
 
+_KEYS_OF_ROWS = {"edit": "e", "remove": "delete", "switch": "space"}
+"""The keys that act on rows of other lists, by what they do there."""
 _LEAST = 5
 """Rows that the summary may have on any screen."""
 
@@ -124,12 +127,20 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
     def on_row_acted(self, message: RowActed) -> None:
         """Go to the node of a row."""
         message.stop()
-        if message.act == "go":
+        if message.act == "choose":
+            self.query_one(PairList).subtitle(Content("there are no more rows"))
+        elif message.act != "go":
+            self.answer_unbound_key(_KEYS_OF_ROWS[message.act])
+        else:
             place = self._view.place_of(int(message.key))
             if place is not None:
                 self.dismiss(place)
             else:
                 self.query_one(PairList).subtitle(Content("only the other recording has this node"))
+
+    def answer_unbound_key(self, key: str) -> None:
+        """Report that a key does nothing, below the rows until another row is chosen."""
+        self.query_one(PairList).subtitle(Content(f"{key_text(key)} does nothing here"))
 
     def _entitle(self) -> None:
         rows = self.query_one(PairList)

@@ -213,10 +213,10 @@ class Controller:
         """Bring the panel of a view to the front, or open a page for it."""
         screen = self._screen
         if view.panel == "inspector":
-            screen.show_stop(screen.cursor.select(screen.cursor.selected))
+            screen.show_stop(screen.cursor.stay())
             overlay_pages.inspect(screen)
         elif view.panel in PANELS:
-            screen.show_stop(screen.cursor.select(screen.cursor.selected))
+            screen.show_stop(screen.cursor.stay())
             self._panels.bring(view.panel)
             if view.at_end:
                 screen.query_one(NodePanel).scroll_end(animate=False)

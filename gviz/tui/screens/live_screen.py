@@ -207,7 +207,10 @@ class LiveScreen(DebuggerScreen):
     def action_quit(self) -> None:
         """Leave; if the program has not ended, first ask what it does next."""
         if self.live.alive:
-            question = "The program is still running. s: stop it · k: leave it running · Esc: stay"
+            state, alone = (
+                ("running", "leave it running") if self.live.running else ("paused", "let it run without gviz")
+            )
+            question = f"The program is {state}. s: stop it · k: {alone} · Esc: stay"
             self.prompts.choose(question, {"s": self._stop, "k": self._detach})
         else:
             self.app.exit()

@@ -64,6 +64,9 @@ MENU = (
 class Page(ModalScreen[Result]):
     """A screen over the debugger that returns an answer."""
 
+    def answer_unbound_key(self, key: str) -> None:
+        """Report that a key does nothing, if the page has a place for that."""
+
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
         """Leave. A second call does not close the screen below, which is active by then."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
@@ -397,6 +400,8 @@ def choose(screen: SessionScreen, choice: Choice) -> None:
             place = choice.places[chosen.row]
             screen.show_result_of(partial(_go_to, screen, place))
             if chosen.explain and place.explanation is not None:
+                if place.cause:
+                    screen.show_stop(screen.session.cursor.select(place.cause))
                 show_sheet(screen, place.explanation.title, place.explanation.lines)
             elif chosen.explain:
                 screen.run_line(f"explain {place.question}".rstrip())
@@ -413,7 +418,7 @@ def _go_to(screen: SessionScreen, place: Jump) -> None:
     if place.node:
         cursor.select(place.node)
     screen.follow_settings()
-    screen.show_stop(stop or cursor.select(cursor.selected))
+    screen.show_stop(stop or cursor.stay())
 
 
 def _open_over(screen: SessionScreen, page: Callable[[], Overlay]) -> None:

@@ -21,6 +21,7 @@ from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.breakpoints import BreakpointEntry
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import Glyphs
+from gviz.tui.keymaps import first, key_text
 from gviz.tui.language.command import Command
 from gviz.tui.panel_choice import SMALLEST, size_class
 from gviz.tui.session import Session
@@ -103,6 +104,11 @@ class SessionScreen(Screen[None]):
     def show_remark(self, remark: str) -> None:
         """Show a remark in the bottom row until the next key."""
         self.remark = remark
+
+    def answer_unbound_key(self, key: str) -> None:
+        """Report that a key does nothing, and which key shows what the others do."""
+        shows_keys = first(self.session.keys, "act.help")
+        self.show_remark(f"{key_text(key)} does nothing here{f'. {shows_keys}: help' if shows_keys else ''}")
 
     def follow_settings(self) -> None:
         """Let the panels follow the breakpoints, watches, modules and branch of the session."""

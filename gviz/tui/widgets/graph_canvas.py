@@ -230,13 +230,19 @@ class Painted(Styled, Panned):
     def place(self, node: int) -> PlacedBox | None:
         """Return the place of a node's own box (or of its first chip, if the picture has only chips of it).
 
-        Data that several results share is in the box of each: its place is the highest of them.
+        Data that several results share is in the box of each, or is drawn once for each use: its place is the highest
+        of these, where the graph begins. The first use in time may be far below, as that of the targets of a loss.
         """
         if self.drawing is None:
             return None
         places = self.drawing.canvas.layout.places
-        keys = sorted(self.drawing.boxes(node), key=lambda key: (len(str(key)), places[key].y))
+        is_data = node in self.drawing.nodes and self._is_data(node)
+        keys = sorted(self.drawing.boxes(node), key=lambda key: (0 if is_data else len(str(key)), places[key].y))
         return places[keys[0]] if keys else None
+
+    def _is_data(self, node: int) -> bool:
+        """Return whether a node is a number or an array that no gradient reaches."""
+        return False
 
     def _margin(self, width: int) -> int:
         return 0 if self.drawing is None else max((width - self.drawing.canvas.layout.width) // 2, 0)
@@ -341,6 +347,11 @@ class GraphCanvas(Painted, can_focus=True):
             self._expand_key, self._level_key = expand, level
             self._entitle(*self._entitled)
 
+    def _is_data(self, node: int) -> bool:
+        """Return whether a node is a number or an array that no gradient reaches."""
+        created = self._timeline.info(node).created
+        return created.kind == "constant" and not created.requires_grad
+
     def fits(self, width: int, height: int) -> bool:
         """Return whether the whole graph of the moment fits into an area."""
         if self.moment is None or not self._timeline.iterations:
@@ -365,8 +376,8 @@ class GraphCanvas(Painted, can_focus=True):
         self._follow_soon(self.selected)
 
     def watch_branch_view(self) -> None:
-        """Draw the graph with the changed numbers, or without them."""
-        self._follow_soon(0)
+        """Draw the graph with the changed numbers, or without them, and with the selected box still in view."""
+        self._follow_soon(self.selected)
 
     def watch_breaks(self) -> None:
         """Draw the graph with the changed breakpoints."""
@@ -543,7 +554,7 @@ class GraphCanvas(Painted, can_focus=True):
         drawing = self._drawings.get(shown)
         self.empty_text = "" if drawing.shape.places else self._nothing()
         if drawing is not self.drawing:
-            kept = common_box(self.drawing, drawing, self.view)
+            kept = common_box(self.drawing, drawing, self.view, self.selected)
             before = self.scroll_offset - Offset(self.margin, 0)
             self.drawing = drawing
             self._entitle(self._drawings.title(shown), self._drawings.collapsed_text(shown))
@@ -681,13 +692,20 @@ def _distance(box: Region, other: Region) -> int:
     return abs(box.y - other.y) + abs(box.x - other.x)
 
 
-def common_box(now: Moments | None, other: Moments, view: Region) -> tuple[PlacedBox, PlacedBox] | None:
-    """Return the places of the box nearest to the middle of the view in two drawings of an iteration, or None."""
+def common_box(now: Moments | None, other: Moments, view: Region, node: int = 0) -> tuple[PlacedBox, PlacedBox] | None:
+    """Return the places of a box in two drawings of an iteration, or None: of the selected `node` if it is in view.
+
+    Otherwise, it is the box nearest to the middle of the view.
+    """
     if now is None or now.shape.iteration != other.shape.iteration:
         return None
     (x, y), places = view.center, other.canvas.layout.places
     boxes = [box for box in now.canvas.visible(range(view.y, view.bottom))[0] if box.key in places]
     if not boxes:
         return None
-    box = min(boxes, key=lambda box: (abs(box.y + box.height / 2 - y), abs(box.x + box.width / 2 - x)))
+    selected = {*now.boxes(node)} if node else set()
+    box = min(
+        boxes,
+        key=lambda box: (box.key not in selected, abs(box.y + box.height / 2 - y), abs(box.x + box.width / 2 - x)),
+    )
     return box, places[box.key]

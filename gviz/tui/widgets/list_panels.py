@@ -62,8 +62,9 @@ class RowList(Page):
         self.draw_soon()
 
     def watch_chosen(self) -> None:
-        """Show the chosen row."""
+        """Show the chosen row, and no answer to an earlier key."""
         self.show_row(self.chosen)
+        self._show_more()
         self.redraw()
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:

@@ -9,7 +9,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
-from gviz.explain.display_names import label
+from gviz.explain.event_description import node_words
 from gviz.explain.training import pass_result
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.drawing.node_details import event_text, what_if_title
@@ -80,7 +80,7 @@ class EventRow(StyledRow):
             return ()
         if self.remark:
             return _remark(self.remark, width, self.glyphs)
-        who = f"{label(self._timeline, self.moment.actor)}: " if self.moment.actor else ""
+        who = f"{node_words(self._timeline, self.moment)}: " if self.moment.actor else ""
         result = pass_result(self._timeline, self.moment.n)
         verdict = f": {result.verdict}" if result is not None else ""
         written = partial(event_text, self._timeline, self.moment, self.branch_view)

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.strip import Strip
 
+from gviz.explain.iteration_words import iteration_called
 from gviz.trace.graph_state import NodeState
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.breakpoints import BreakpointEntry, Breakpoints
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Tape(Lines):
-    """All nodes of the recording; the heading stays, the rows scroll."""
+    """All nodes of the recording; the heading stays, the rows scroll, and the title names their iterations."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "screen.select('neighbour', -1)", show=False),
@@ -71,8 +72,29 @@ class Tape(Lines):
 
     def on_mount(self) -> None:
         """Name the panel and set its size."""
-        self.set_title(panel_title("tape", "Tape"))
+        self._name_iterations()
         self.set_count(len(self._rows) + 1)
+
+    def _name_iterations(self) -> None:
+        """Name the panel, with the iterations in which the visible nodes were made if the recording has several."""
+        timeline, rows, name = self._timeline, self._rows, "Tape"
+        if self.moment is not None and len(timeline.iterations) > 1 and len(rows) and self.size.height > 1:
+            top = min(int(self.scroll_offset.y), len(rows) - 1)
+            ends = self._node_at(top), self._node_at(min(top + self.size.height - 2, len(rows) - 1))
+            first, last = (timeline.iterations[timeline.info(node).iteration].number for node in ends)
+            word = iteration_called(timeline)
+            name = f"Tape, {word} {first:,}" if first == last else f"Tape, {word}s {first:,} to {last:,}"
+        self.set_title(panel_title("tape", name))
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Name the iterations of the rows that are visible now."""
+        super().watch_scroll_y(old_value, new_value)
+        self._name_iterations()
+
+    def draw(self) -> None:
+        """Draw the rows, and name their iterations."""
+        self._name_iterations()
+        super().draw()
 
     def row(self, y: int) -> Line:
         """Return row `y`; the first one is covered by the heading."""

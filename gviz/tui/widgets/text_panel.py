@@ -306,10 +306,14 @@ class Lines(Styled, Sized, can_focus=True):
 
         Setting the virtual size makes Textual lay out the whole screen. A panel that is as large as its text needs
         that. For any other it would only update a scrollbar, which `_scroll_update` does.
+
+        A text that fits counts as one row. If it had the height of the panel, it would get a scrollbar, and lose its
+        last column, when the panel becomes lower, for example for a row below it.
         """
         room = self.scrollable_content_region
         self._count = count
-        size = Size(max(width, room.width), max(count, room.height))
+        is_one_row = count <= room.height and not self.styles.auto_dimensions
+        size = Size(max(width, room.width), min(count, 1) if is_one_row else count)
         if size == self.virtual_size:  # otherwise unchanged scrollbars would be painted, too
             return
         if self.styles.auto_dimensions:
