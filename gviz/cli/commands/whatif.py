@@ -16,7 +16,7 @@ from gviz.cli.argument_order import OptionsAfterScript
 from gviz.cli.options import GlobalOptions, at_option
 from gviz.cli.program_run import Program, engine_option
 from gviz.cli.progress import with_progress
-from gviz.cli.reported_recordings import trace_of
+from gviz.cli.recording_input import trace_of
 from gviz.errors import GvizError
 from gviz.program.recording_request import Engine
 from gviz.tui.glyphs import wants_ascii
