@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 
 from gviz import events as e
 from gviz.errors import GvizError
@@ -67,19 +66,15 @@ def finish(timeline: Timeline, n: int) -> int:
     _, _, left = timeline.contexts.scope_at(n)
     if left > n:
         return left
-    ends = (phase_end(timeline, phase) for phase in sorted(timeline.phases, key=_end) if phase.end > n)
-    return next((at for at in ends if at > n), len(timeline))
-
-
-_end = attrgetter("end")
+    return _after(sorted(phase.end for phase in timeline.phases), n, len(timeline))
 
 
 def phase_end(timeline: Timeline, phase: Phase) -> int:
     """Return the last moment of a phase, before the program freed the graph of an earlier iteration.
 
     In ``loss = net(x)`` the variable holds the last loss until the new one exists. So the forward ends with freed
-    nodes, and a moment among these would be about the earlier iteration. A program that runs is paused where the next
-    phase begins.
+    nodes, and a moment among these would be about the earlier iteration. `finish` does not use it: a program that runs
+    can only be paused where the next phase begins.
     """
     n = phase.end
     if phase.kind == "forward":
