@@ -93,11 +93,11 @@ INSIDE = {
         legend figure page.changes cells.viewport graphviz.box_label graphviz.legend_table
         graphviz.column_division
         graphviz.direction_and_spacing graphviz.spine graphviz.coordinates
-        graphviz.dot graphviz.column_layout detail_level picture_request page.html_document forms.picture_json
+        graphviz.dot graphviz.column_layout detail_that_fits picture_request page.html_document forms.picture_json
         forms.text forms.mermaid forms.dot_text graphviz.module_frames graphviz.figure_size graphviz.scene_drawing
         page.geometry forms.series page.opened_boxes page.page_data forms.gif
         boxes.called_modules
-        graphviz.column_choice graphviz.readable_detail forms.png_and_pdf forms.svg forms.animation
+        graphviz.column_choice graphviz.figure_detail forms.png_and_pdf forms.svg forms.animation
         file_formats""",
     "source": "call_stack parsing saved_tensor_names variables_of_objects",
     "values": "plain_text value number_text value_text",
@@ -111,7 +111,7 @@ INSIDE = {
         torch_alias
         rank_recording recording_process""",
     "cli": """
-        lessons options streams signals shell_quoting text_size sarif json_form recording_options trace_path
+        lessons options streams signals shell_quoting text_size sarif json_form recording_options trace_arguments
         commands.keys progress picture_files commands.info argument_order program_run recording_input rank_report
         debugger
         commands.diff commands.open main findings commands.tutor commands.record commands.monitor
@@ -135,7 +135,7 @@ INSIDE = {
         node_question operation_sets formula grad_history parameter_updates backward_passes training
         source_frames program_text source_edit finding statements_without_effect display_names
         iteration_words hook_effects recording_survey program_errors tracking value_computation
-        initial_writes saved_memory module_times module_costs iteration_summary outgoing_gradients
+        initial_writes saved_memory module_times module_costs loss_terms iteration_summary outgoing_gradients
         pass_contributions findings.training_loop.budget_alarms findings.gradient_values.nan_arithmetic
         findings.gradient_values.nan_remedies findings.gradient_values.intended_infinities
         optimizer_construction findings.gradient_values.exploding_recurrence

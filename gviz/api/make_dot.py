@@ -11,7 +11,7 @@ from gviz.api.drawable import drawn
 from gviz.api.module_recording import NO_INPUTS
 from gviz.api.moment_argument import moment_of
 from gviz.errors import refuse_unknown
-from gviz.render import detail_level, option_words
+from gviz.render import detail_that_fits, option_words
 from gviz.render.boxes.folding import ALL, Filter
 from gviz.render.boxes.graph_options import LEVELS, Level, Options
 from gviz.render.figure import FIGURES, FigureName, as_figure, figure_named, page_within
@@ -78,13 +78,13 @@ def make_dot(
     opened = argument_checks.texts("expand", expand)
     chooses = of.recorded and options is None and not (show_attrs or show_saved)
     if level != "auto" or opened or chooses:
-        page = FIGURES[kind].page if kind else detail_level.PAGE
+        page = FIGURES[kind].page if kind else detail_that_fits.PAGE
         within = page_within(kind) if kind else None
-        about = detail_level.LevelRequest(
+        about = detail_that_fits.LevelRequest(
             level, None, opened, measures=kind is not None, page=page, within=within, suggests=kind is None
         )
         with option_words.as_arguments():
-            drawing = detail_level.chosen(of.timeline, n, replace(drawing, numbered=kind is None), about)
+            drawing = detail_that_fits.chosen(of.timeline, n, replace(drawing, numbered=kind is None), about)
         drawing = replace(drawing, clusters=drawing.graph_filter.calls)
     picture = moment_scene(of.timeline, n, replace(drawing, numbered=kind is None))
     if kind is None:

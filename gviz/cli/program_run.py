@@ -21,7 +21,7 @@ from gviz.api import output_files
 from gviz.cli import argument_order, recording_options, shell_quoting, signals, streams
 from gviz.cli.progress import Progress
 from gviz.cli.signals import SignalExitCode, SignalForwarder
-from gviz.cli.trace_path import TraceName
+from gviz.cli.trace_arguments import TraceName
 from gviz.errors import GvizError
 from gviz.program import rank_trace_files, torch_alias
 from gviz.program.recording_request import WHOLE, Engine, Keeping, Order, start

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gviz.events import BackwardStarted, Edge, GradAccumulated
-from gviz.explain.operation_sets import LISTS, RESHAPING
-from gviz.trace.graph_state import NodeInfo, Phase
+from gviz.trace.graph_state import Phase
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 
@@ -233,71 +232,6 @@ def row_text(values: Sequence[float]) -> str:
     """Return the first three and the last two: ``0.2924, 857.3, 9.391e+07, …, 5.1e+28, 4.9e+33``."""
     numbers = [number(value) for value in values]
     return ", ".join(numbers if len(numbers) <= 6 else [*numbers[:3], "…", *numbers[-2:]])
-
-
-# The losses whose sum is the root of a pass
-
-MOST_LOSSES = 20
-"""A sum of more terms is one loss of many steps or rows."""
-
-_SUMS = {"add", "sub", "sum", "mean", *LISTS}
-_SCALES = {"mul", "div", "neg", *RESHAPING}
-
-
-@dataclass(frozen=True, slots=True)
-class Losses:
-    """For each loss, the nodes of the sum that use it; and all nodes of the sum."""
-
-    uses: Mapping[int, frozenset[int]]
-    summing: frozenset[int]
-
-
-def losses_of(timeline: Timeline, roots: Sequence[int]) -> Losses | None:
-    """Return the losses whose sum is the root of a pass; None if there is only one.
-
-    Factors between the root and the losses belong to the sum: the losses of ``l1 + 0.1 * l2`` are ``l1`` and ``l2``.
-    """
-    uses: dict[int, frozenset[int]] = {}
-    summing: set[int] = set()
-    waiting = [(root, 0) for root in reversed(roots)]
-    while waiting and len(uses) <= MOST_LOSSES:
-        node, user = waiting.pop()
-        if node in summing:
-            continue  # a sum that is used twice, as in x + dt * x: its terms are known
-        below = _summands(timeline, timeline.info(node))
-        if below and not _is_named_loss(timeline, node, below):
-            summing.add(node)
-            waiting += [(source, node) for source in reversed(below)]
-        else:
-            uses[node] = uses.get(node, frozenset()) | {user}
-    return Losses(uses, frozenset(summing)) if 1 < len(uses) <= MOST_LOSSES else None
-
-
-def _is_named_loss(timeline: Timeline, node: int, below: Sequence[int]) -> bool:
-    """Return whether a multiple has the name of the loss that it is made from: ``kd = 0.5 * mse_loss(a, b)``."""
-    is_multiple = timeline.info(node).op.base_name in _SCALES and len(below) == 1 and not timeline.info(below[0]).name
-    return is_multiple and bool(timeline.info(node).name) and not _summands(timeline, timeline.info(below[0]))
-
-
-def _summands(timeline: Timeline, info: NodeInfo) -> list[int]:
-    """Return the terms of a sum, or the tensor that a multiple is made from; nothing for a loss."""
-    sources = _tracked(timeline, info)
-    op = info.op.base_name
-    known = (op in _SUMS and bool(sources)) or (op in _SCALES and len(sources) == 1)
-    if known and all(map(_is_scalar, sources)):
-        return [source.node for source in sources]
-    stacked = op in {"sum", "mean"} and len(sources) == 1 and sources[0].op.name in LISTS
-    return [sources[0].node] if stacked and all(map(_is_scalar, _tracked(timeline, sources[0]))) else []
-
-
-def _tracked(timeline: Timeline, info: NodeInfo) -> list[NodeInfo]:
-    sources = (timeline.info(node) for node, _ in info.created.inputs if node)
-    return [source for source in sources if source.created.requires_grad]
-
-
-def _is_scalar(info: NodeInfo) -> bool:
-    value = info.created.first_value
-    return value is not None and value.size == 1
 
 
 # Loss scaling: the root of a pass is the loss times a large number, so that small gradients stay above 0 in float16

@@ -31,9 +31,10 @@ from textwrap import wrap
 from typing import Literal
 
 from gviz import events as e
-from gviz.explain.backward_passes import leaves_of_pass, loss_at, losses_of, passes_by_loss, roots_of_pass
+from gviz.explain.backward_passes import leaves_of_pass, loss_at, passes_by_loss, roots_of_pass
 from gviz.explain.display_names import called, mode_of, op_title
 from gviz.explain.grad_history import CLEARED
+from gviz.explain.loss_terms import losses_of
 from gviz.explain.parameter_updates import written_tensor
 from gviz.explain.program_text import line_text
 from gviz.explain.source_frames import own_frame

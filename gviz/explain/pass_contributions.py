@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from gviz.errors import GvizError
-from gviz.explain.backward_passes import Losses, losses_of, pass_started
+from gviz.explain.backward_passes import pass_started
 from gviz.explain.display_names import label, label_at
 from gviz.explain.finding import Finding, Number
 from gviz.explain.formula import is_small, value_word
 from gviz.explain.hook_effects import source_hooks
+from gviz.explain.loss_terms import Losses, losses_of
 from gviz.explain.operation_sets import ELEMENTWISE, LISTS
 from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradient, step_event
 from gviz.explain.source_frames import at_text, innermost

@@ -89,7 +89,7 @@ def _picture(of: Drawn) -> str:
 
 def _fitting(of: Drawn, options: ExportOptions) -> ExportOptions | None:
     """Return the options with modules collapsed until the picture is small enough; None if it never is."""
-    from gviz.render import detail_level
+    from gviz.render import detail_that_fits
     from gviz.render.boxes.folding import Filter, closed_to_fit, graph_of, requested_nodes
     from gviz.render.picture_request import moment_structure
 
@@ -97,7 +97,7 @@ def _fitting(of: Drawn, options: ExportOptions) -> ExportOptions | None:
     graph = graph_of(timeline, [timeline.info(node) for node in timeline.nodes.of(timeline.iteration_at(of.n))])
     closed = closed_to_fit(replace(graph, nodes=tuple(requested_nodes(graph, graph_filter))), BOXES)
     words = replace(options.drawing, graph_filter=replace(graph_filter, closed=closed))
-    words = detail_level.with_collapsed_data(timeline, timeline.iteration_at(of.n), words)
+    words = detail_that_fits.with_collapsed_data(timeline, timeline.iteration_at(of.n), words)
     options = replace(options, drawing=words)
     return options if len(moment_structure(timeline, of.n, options.drawing).places) <= 2 * BOXES else None
 

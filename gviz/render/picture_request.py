@@ -155,9 +155,9 @@ def drawing(
     if overlay is None:
         words = _drawing(timeline, n, options, as_picture=as_picture, fits=fits, window=window, most_work=most_work)
         if collapses_data and options.part.level == "auto" and not (words.graph_filter.calls or words.remark):
-            from gviz.render import detail_level
+            from gviz.render import detail_that_fits
 
-            words = detail_level.with_collapsed_data(timeline, timeline.iteration_at(n), words)
+            words = detail_that_fits.with_collapsed_data(timeline, timeline.iteration_at(n), words)
             if words.remark:
                 options.note(words.remark)
         return words
@@ -190,16 +190,16 @@ def _drawing(
         words = replace(words, passes=_is_in_pass(timeline, n))
     has_level = part.level != "auto" or bool(part.expand)
     if words.graph_filter == ALL and not part.closed and (has_level or (fits and _may_choose(part, options))):
-        from gviz.render import detail_level
+        from gviz.render import detail_that_fits
 
         inside = frozenset[int]()
         if part.only:
             shown, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes)
             inside = named_calls(graph_of(timeline, shown.values()), part.only, matches_parent=True)
         words = replace(words, graph_filter=Filter(frozenset(), part.node, part.ancestors, part.radius, inside))
-        page = window or (_column_page(options.figure, options.columns) if options.figure else detail_level.PAGE)
+        page = window or (_column_page(options.figure, options.columns) if options.figure else detail_that_fits.PAGE)
         is_column = options.columns > 1
-        about = detail_level.LevelRequest(
+        about = detail_that_fits.LevelRequest(
             part.level,
             part.depth,
             part.expand,
@@ -212,9 +212,9 @@ def _drawing(
             most_work=most_work,
             suggests=options.figure is None,
         )
-        words = detail_level.chosen(timeline, n, words, about)
+        words = detail_that_fits.chosen(timeline, n, words, about)
         if as_picture:
-            require_readable(detail_level.count(timeline, iteration, words))
+            require_readable(detail_that_fits.count(timeline, iteration, words))
         if words.remark:
             options.note(words.remark)
         return words

@@ -10,7 +10,7 @@ from recording import timeline_of
 
 import gviz
 import gviz.engine as torch
-from gviz.explain import backward_passes
+from gviz.explain import loss_terms
 from gviz.explain.typed_question import answers
 from gviz.explain.why import why
 
@@ -303,7 +303,7 @@ def test_a_sum_that_each_step_uses_twice_is_looked_through_once(monkeypatch):
         total.backward()
 
     looked_at = []
-    summands = backward_passes._summands
-    monkeypatch.setattr(backward_passes, "_summands", lambda *given: looked_at.append(1) or summands(*given))
+    summands = loss_terms._summands
+    monkeypatch.setattr(loss_terms, "_summands", lambda *given: looked_at.append(1) or summands(*given))
     assert len(shares(program)) == 2
     assert len(looked_at) < 50

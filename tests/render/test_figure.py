@@ -16,13 +16,13 @@ import gviz.engine as builtin
 from benchmarks.picture_models import MODELS
 from gviz.api.export import export
 from gviz.errors import GvizError
-from gviz.render import detail_level
+from gviz.render import detail_that_fits
 from gviz.render.boxes.folding import Filter
 from gviz.render.boxes.gradient_bars import bars, is_logarithmic
 from gviz.render.boxes.graph_options import Options
 from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, as_figure, figures_for, page_within
 from gviz.render.forms import png_and_pdf
-from gviz.render.graphviz import column_choice, column_lines, readable_detail, scene_drawing
+from gviz.render.graphviz import column_choice, column_lines, figure_detail, scene_drawing
 from gviz.render.graphviz.column_division import division, is_chain, parts
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.figure_size import in_figure
@@ -287,12 +287,12 @@ def test_a_column_sets_a_limit_only_if_something_fits_into_it(monkeypatch, size,
         limits.append(least)
         return words[request.page]
 
-    monkeypatch.setattr(detail_level, "_fitting", fitting)
-    monkeypatch.setattr(detail_level, "count", lambda timeline, iteration, options: 52 if options.compact else 44)
-    monkeypatch.setattr(detail_level, "structure", lambda *_: None)
-    monkeypatch.setattr(detail_level, "_estimate", lambda *_: [(None, size)])
-    request = detail_level.LevelRequest(page=wide, within=narrow)
-    detail_level._no_fewer(None, 1, SimpleNamespace(iteration=None), request)
+    monkeypatch.setattr(detail_that_fits, "_fitting", fitting)
+    monkeypatch.setattr(detail_that_fits, "count", lambda timeline, iteration, options: 52 if options.compact else 44)
+    monkeypatch.setattr(detail_that_fits, "structure", lambda *_: None)
+    monkeypatch.setattr(detail_that_fits, "_estimate", lambda *_: [(None, size)])
+    request = detail_that_fits.LevelRequest(page=wide, within=narrow)
+    detail_that_fits._no_fewer(None, 1, SimpleNamespace(iteration=None), request)
     assert limits[-1] == least
 
 
@@ -407,14 +407,14 @@ def test_a_figure_of_what_is_no_chain_has_modules_collapsed_until_its_text_can_b
     with gviz.record(tmp_path / "t.gviz"):
         Ladder(skips)(torch.nn.Linear(6, 6)(torch.randn(4, 6))).sum().backward()
     timeline, notes = load(tmp_path / "t.gviz"), []
-    monkeypatch.setattr(readable_detail, "_can_be_read", lambda scene, options: options.part.depth == 1)
-    monkeypatch.setattr(readable_detail, "in_full_width", as_it_is)
+    monkeypatch.setattr(figure_detail, "_can_be_read", lambda scene, options: options.part.depth == 1)
+    monkeypatch.setattr(figure_detail, "in_full_width", as_it_is)
     options = ExportOptions(figure="16:9", note=notes.append)
-    scene = readable_detail.picture_scene(timeline, len(timeline), options)
+    scene = figure_detail.picture_scene(timeline, len(timeline), options)
     assert any(note.startswith("modules collapsed, as with --depth 1") for note in notes) is skips
     assert (scene.columns > 1) is not skips
     notes.clear()
-    readable_detail.picture_scene(timeline, len(timeline), replace(options, part=Part(level="nodes")))
+    figure_detail.picture_scene(timeline, len(timeline), replace(options, part=Part(level="nodes")))
     assert not any("modules collapsed" in note for note in notes)  # what the user chose is kept
 
 
@@ -683,9 +683,9 @@ def test_a_figure_with_names_only_has_gradients_next_to_them_where_there_is_room
     notes, words, scales = {}, {}, {}
     for kind in ("with", "without"):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(readable_detail, "in_full_width", as_it_is)
+            patch.setattr(figure_detail, "in_full_width", as_it_is)
             if kind == "without":
-                patch.setattr(readable_detail, "_is_as_large", lambda *_: False)
+                patch.setattr(figure_detail, "_is_as_large", lambda *_: False)
             svg, notes[kind] = drawn(path, tmp_path / f"{kind}.svg", figure="16:9")
         words[kind] = words_of(svg.decode())
         scales[kind] = float(re.search(rb"scale\(([\d.]+)", svg)[1])
@@ -712,8 +712,8 @@ def test_a_figure_whose_text_would_become_smaller_has_names_only():
     ]
     assert any(box.rows for box in scenes[1].boxes)
     assert not any(box.rows for box in scenes[0].boxes)
-    assert not readable_detail._is_as_large(scenes[1], scenes[0], replace(options, figure="one-column"))
-    assert not readable_detail._is_as_large(scenes[0], scenes[0], options)  # nothing is added
+    assert not figure_detail._is_as_large(scenes[1], scenes[0], replace(options, figure="one-column"))
+    assert not figure_detail._is_as_large(scenes[0], scenes[0], options)  # nothing is added
 
 
 def forward_only():
@@ -779,7 +779,7 @@ def test_a_transformer_uses_the_width_of_a_slide(tmp_path, level):
     path, notes = transformer_trace(tmp_path), []
     timeline = load(path)
     options = ExportOptions(figure="16:9", part=Part(level=level), note=notes.append)
-    scene = readable_detail.picture_scene(timeline, last_moment(timeline), options)
+    scene = figure_detail.picture_scene(timeline, last_moment(timeline), options)
     assert scene.columns > 1
     assert notes[-1].endswith("it fills the width")
     export(path, tmp_path / "f.svg", figure="16:9", level=level, note=lambda _: None)
@@ -832,7 +832,7 @@ def test_lines_between_columns_stay_in_the_gaps_and_cross_no_box(tmp_path, progr
         COLUMNED[program]()
     timeline = load(tmp_path / "t.gviz")
     options = ExportOptions(figure="16:9", note=lambda _: None)
-    scene = readable_detail.picture_scene(timeline, last_moment(timeline), options)
+    scene = figure_detail.picture_scene(timeline, last_moment(timeline), options)
     assert scene.columns > 1
     root = ElementTree.fromstring(scene_drawing.drawn(scene, options, "svg"))
     groups = {group.get("id").removeprefix("gviz-"): group for group in root.iter(f"{SVG}g") if group.get("id")}
@@ -876,7 +876,7 @@ def test_a_graph_whose_columns_would_be_tangled_is_not_folded(tmp_path):
     options = ExportOptions(figure="16:9", note=lambda _: None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column_lines, "MOST_WIRES", 1)
-        scene = readable_detail.picture_scene(timeline, last_moment(timeline), options)
+        scene = figure_detail.picture_scene(timeline, last_moment(timeline), options)
     assert scene.columns == 1
 
 

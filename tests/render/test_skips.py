@@ -10,8 +10,8 @@ from gviz.render.figure import FIGURE_NAMES, as_figure
 from gviz.render.graphviz.coordinates import INCH
 from gviz.render.graphviz.direction_and_spacing import LANE, ends, skipping
 from gviz.render.graphviz.dot import digraph
+from gviz.render.graphviz.figure_detail import picture_scene
 from gviz.render.graphviz.process import draw
-from gviz.render.graphviz.readable_detail import picture_scene
 from gviz.render.picture_request import ExportOptions, last_moment
 
 PIECES = 24

@@ -14,7 +14,7 @@ from gviz.cli.options import at_option
 from gviz.cli.picture_files import draw_again, print_picture, suffix_of, write_picture
 from gviz.cli.program_run import Program, engine_option, is_trace, record_program
 from gviz.cli.recording_input import in_folder, opened
-from gviz.cli.trace_path import RANK, of_rank
+from gviz.cli.trace_arguments import RANK, of_rank
 from gviz.errors import GvizError
 from gviz.program.recording_request import Engine
 from gviz.values.plain_text import shown

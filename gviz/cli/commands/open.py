@@ -11,7 +11,7 @@ import msgspec
 from gviz.cli import rank_report, recording_input
 from gviz.cli.debugger import debug
 from gviz.cli.options import GlobalOptions, StartCommands, at_option, display_options, takes_opening
-from gviz.cli.trace_path import TraceArgument
+from gviz.cli.trace_arguments import TraceArgument
 from gviz.errors import GvizError
 from gviz.source.call_stack import Frame
 from gviz.trace.file import paths

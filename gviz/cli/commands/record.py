@@ -10,7 +10,7 @@ from typing import Literal
 
 import click
 
-from gviz.cli import shell_quoting, streams, trace_path
+from gviz.cli import shell_quoting, streams, trace_arguments
 from gviz.cli.program_run import SCRIPT_CONTEXT, Program, has_trace, record_program, takes_program
 from gviz.cli.recording_input import few
 from gviz.errors import GvizError
@@ -69,7 +69,7 @@ def _report(trace: Path, first: str) -> None:
         streams.show(missing)
     if ranks := rank_trace_files.rank_traces(trace):
         streams.show(f"next to it: {'1 rank' if len(ranks) == 1 else f'{len(ranks)} ranks'}, {few(ranks)}")
-    whole = trace.parent if trace_path.is_one_of_several() else rank_trace_files.whole(trace)
+    whole = trace.parent if trace_arguments.is_one_of_several() else rank_trace_files.whole(trace)
     streams.show(f"open it with: gviz open {shell_quoting.word(whole)}")
 
 

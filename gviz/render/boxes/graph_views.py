@@ -7,7 +7,7 @@ For example, a transformer of four layers, with 400 nodes:
     modules collapsed below depth 3, 2, 1                     60, 25, 7
     the same with equal parts drawn as one (``layers ×4``)    with the first of the parts expanded, and without
 
-Which of them is chosen depends on the room. A picture measures them (`gviz.render.detail_level`). A terminal, which
+Which of them is chosen depends on the room. A picture measures them (`gviz.render.detail_that_fits`). A terminal, which
 scrolls, takes the first with few boxes (`gviz.tui.shown_graph`).
 """
 

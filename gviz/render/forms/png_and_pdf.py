@@ -5,8 +5,8 @@ from __future__ import annotations
 from io import BytesIO
 from struct import unpack
 
+from gviz.render.graphviz.figure_detail import picture_scene
 from gviz.render.graphviz.process import Picture, has_font
-from gviz.render.graphviz.readable_detail import picture_scene
 from gviz.render.graphviz.scene_drawing import drawn, resolution
 from gviz.render.picture_request import ExportOptions
 from gviz.trace.timeline import Timeline

@@ -7,7 +7,7 @@ import re
 from html import escape
 
 from gviz.render.boxes.box_content import Box
-from gviz.render.graphviz.readable_detail import picture_scene
+from gviz.render.graphviz.figure_detail import picture_scene
 from gviz.render.graphviz.scene_drawing import drawn
 from gviz.render.graphviz.svg_output import SIZE, scaled, slim, times
 from gviz.render.picture_request import ExportOptions

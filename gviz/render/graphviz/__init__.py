@@ -8,7 +8,7 @@ Read first:
    too slow (`coordinates.py`).
 
 `direction_and_spacing.py` fits a diagram to a screen or slide, and `spine.py` has its straight lines.
-`readable_detail.py` finds out with how much detail the text of a figure can be read (`figure_size.py`). A long or
+`figure_detail.py` finds out with how much detail the text of a figure can be read (`figure_size.py`). A long or
 narrow graph is folded into columns: `column_choice.py` decides whether and into how many, `column_division.py` divides
 the boxes by their levels, `column_layout.py` places them, and `column_lines.py` routes the lines
 between them, whose points are in `spline.py`. `digraph.py` is what ``gviz.make_dot`` returns, and `svg_output.py` makes

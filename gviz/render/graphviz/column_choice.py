@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gviz.render.boxes.graph_options import Density, Options
-from gviz.render.detail_level import Text
+from gviz.render.detail_that_fits import Text
 from gviz.render.figure import FIGURES, LEAST_TEXT, TEXT
 from gviz.render.graphviz.column_division import division, is_chain
 from gviz.render.graphviz.figure_size import fit

@@ -25,7 +25,7 @@ from math import isfinite
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
-from gviz.explain.findings.loss.unbounded_loss import scalar_terms
+from gviz.explain.loss_terms import scalar_terms
 from gviz.explain.operation_sets import LISTS, RESHAPING, SOFTMAXES, WEIGHTED_SUMS
 from gviz.explain.program_text import statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey

@@ -21,7 +21,7 @@ from statistics import fmean, pstdev
 from gviz.events import OptimizerStarted
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding, Number
-from gviz.explain.findings.loss.unbounded_loss import Term, summands
+from gviz.explain.loss_terms import Term, summands
 from gviz.explain.operation_sets import CLASS_LOSSES, RESHAPING
 from gviz.explain.parameter_updates import maximizes
 from gviz.explain.program_text import names_read, statement_at

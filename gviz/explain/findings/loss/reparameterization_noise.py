@@ -20,7 +20,7 @@ from math import isclose
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
-from gviz.explain.findings.loss.unbounded_loss import Term, summands_by_element
+from gviz.explain.loss_terms import Term, summands_by_element
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.program_text import ProgramText, called_name, is_at
 from gviz.explain.recording_survey import NodeRecord, Survey

@@ -24,7 +24,7 @@ from statistics import fmean
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.loss.batch_sum import is_weighted_mean
-from gviz.explain.findings.loss.unbounded_loss import Term, scalar_terms, summands_by_element
+from gviz.explain.loss_terms import Term, scalar_terms, summands_by_element
 from gviz.explain.operation_sets import CLASS_LOSSES, ELEMENTWISE, LOSSES, RESHAPING
 from gviz.explain.program_text import ProgramText, called_function, called_name, statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey

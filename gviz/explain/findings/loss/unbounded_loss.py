@@ -19,7 +19,6 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import isfinite
 from statistics import fmean
@@ -29,7 +28,8 @@ from gviz.explain.backward_passes import loss_at
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.training_loop.learning_rate import whole_steps
-from gviz.explain.operation_sets import CLASS_LOSSES, LOSSES, RESHAPING
+from gviz.explain.loss_terms import Term, scalar_terms, tensor_terms
+from gviz.explain.operation_sets import CLASS_LOSSES, LOSSES
 from gviz.explain.parameter_updates import maximizes
 from gviz.explain.program_text import ProgramText, is_at
 from gviz.explain.recording_survey import NodeRecord, Survey
@@ -47,9 +47,6 @@ _TIMES = 3.0
 _SLOWING = 0.5
 """The least ratio of the last drop to the one before, as quarters of the passes show it."""
 
-_MOST = 200
-"""The most nodes of one loss that are examined."""
-
 _AT_LEAST_ZERO = LOSSES | CLASS_LOSSES | {
     "square", "exp", "abs", "norm", "linalg_vector_norm", "softplus", "relu",
     "var", "std", "_cdist_forward", "cdist", "pairwise_distance",
@@ -57,22 +54,6 @@ _AT_LEAST_ZERO = LOSSES | CLASS_LOSSES | {
 
 _WITH_TARGETS = LOSSES | CLASS_LOSSES
 """Losses that compare with a target. A whole loss that is the negative of one is wrong, however slowly it falls."""
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A term of a loss with its factor; `turned` is the last node on its path that changed the sign.
-
-    `sum` is the last node on its path that adds other terms, or subtracts one from the other, and `is_right` if the
-    term is the second operand there. `operand` is that operand, or the tensor with a name that it is a multiple of.
-    """
-
-    record: NodeRecord
-    factor: float = 1.0
-    turned: NodeRecord | None = None
-    sum: NodeRecord | None = None
-    is_right: bool = False
-    operand: NodeRecord | None = None
 
 
 def falls_without_bound(survey: Survey) -> Iterator[Finding | None]:
@@ -98,7 +79,7 @@ def falls_without_bound(survey: Survey) -> Iterator[Finding | None]:
         is_whole = len(terms) == 1 and driver.record.op in _WITH_TARGETS
         if _share(driver) > values[-1] / 2 or not (_falls(values) or is_whole) or not _is_trained_alone(survey):
             continue
-        subtracted = (one for one in _parts(survey, driver) if one.factor < 0 and _is_at_least_zero(one.record))
+        subtracted = (one for one in tensor_terms(survey, driver) if one.factor < 0 and _is_at_least_zero(one.record))
         below = max(subtracted, key=_size, default=None)
         if below is not None:
             yield _unbounded_finding(survey, first, last, driver, below, values)
@@ -139,91 +120,6 @@ def _size(term: Term) -> float:
     """Return how large the numbers of a term are on average."""
     stats = term.record.value.statistics() if term.record.value is not None else None
     return -term.factor * stats.mean if stats is not None and isfinite(stats.mean) else 0.0
-
-
-def scalar_terms(survey: Survey, root: NodeRecord) -> list[Term]:
-    """Return the numbers whose sum is a loss."""
-    return [*_walk(survey, Term(root), scalars=True)]
-
-
-def _parts(survey: Survey, term: Term) -> Iterator[Term]:
-    """Yield the tensors whose sum is a term: of all elements, or their mean."""
-    return _walk(survey, term, scalars=False)
-
-
-def _walk(survey: Survey, start: Term, *, scalars: bool) -> Iterator[Term]:
-    waiting, count = [start], 0
-    while waiting and count < _MOST:
-        term = waiting.pop()
-        count += 1
-        below = summands(survey, term)
-        if scalars and any(one.record.shape for one in below):
-            below = []
-        if below:
-            waiting += reversed(below)
-        elif term.record.created.requires_grad:
-            yield term
-
-
-def summands(survey: Survey, term: Term) -> list[Term]:
-    """Return the terms of a sum or a multiple, with their factors; nothing for anything else."""
-    record, sources = term.record, list(survey.sources(term.record))
-    if len(sources) != len(record.created.inputs) or not sources:
-        return []
-    factors: list[float | None] = []
-    alpha = dict(record.created.attrs).get("alpha", 1)
-    weight = float(alpha) if isinstance(alpha, int | float) else 1.0
-    match record.op, len(sources):
-        case ("add", 2):
-            factors = [1.0, weight]
-        case ("sub", 2):
-            factors = [1.0, -weight]
-        case ("rsub", 2):
-            factors = [-weight, 1.0]
-        case ("neg", 1):
-            factors = [-1.0]
-        case ("mul", 2):
-            signs = [None if source.created.requires_grad else _sign(source) for source in sources]
-            factors = signs[::-1]
-        case ("div", 2) if not sources[1].created.requires_grad:
-            divisor = _sign(sources[1])
-            factors = [1 / divisor if divisor else None]
-        case (op, 1) if op in RESHAPING or op in ("sum", "mean"):
-            factors = [1.0]
-        case ("stack" | "cat", _):
-            factors = [1.0] * len(sources)
-    is_sum = record.op in ("add", "sub") and all(source.created.requires_grad for source in sources)
-    terms = []
-    for at, (source, factor) in enumerate(zip(sources, factors, strict=False)):
-        if factor:
-            one = replace(term, record=source, factor=term.factor * factor)
-            one = one if factor > 0 else replace(one, turned=record)
-            if is_sum and not source.shape:
-                one = replace(one, sum=record, is_right=at == 1, operand=source)
-            elif one.operand is not None and not survey.timeline.info(one.operand.node).name and not source.shape:
-                one = replace(one, operand=source)
-            terms.append(one)
-    return terms
-
-
-def summands_by_element(survey: Survey, term: Term) -> list[Term]:
-    """Return the terms of a sum or a multiple with the factor of each element: that of a mean is shared by all."""
-    record, source = term.record, next(survey.sources(term.record), None)
-    below = summands(survey, term)
-    sizes = [one.value.size for one in (record, source) if one is not None and one.value is not None]
-    if record.op != "mean" or len(sizes) < 2 or not sizes[1]:
-        return below
-    return [replace(one, factor=one.factor * sizes[0] / sizes[1]) for one in below]
-
-
-def _sign(factor: NodeRecord) -> float | None:
-    """Return a number, or for a tensor of numbers of one sign that sign; None for any other."""
-    stats = factor.value.statistics() if factor.value is not None else None
-    if stats is None or factor.created.requires_grad or stats.nan or stats.inf:
-        return None
-    if factor.value is not None and factor.value.size == 1:
-        return stats.mean
-    return 1.0 if stats.min >= 0 else -1.0 if stats.max <= 0 else None
 
 
 def _is_at_least_zero(record: NodeRecord) -> bool:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from gviz.events import BackwardStarted, GradAccumulated, GradSet, OptimizerStepped
-from gviz.explain.backward_passes import losses_of
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
+from gviz.explain.loss_terms import losses_of
 from gviz.explain.program_text import called_name, frame_of, names_read, names_set, scope_of, statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import removed

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gviz.cli.trace_path import TraceArgument, TraceName
+from gviz.cli.trace_arguments import TraceArgument, TraceName
 from gviz.errors import GvizError
 
 

@@ -18,7 +18,7 @@ from gviz.render.boxes.function_calls import source_calls
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_views import GraphView, most_informative
 from gviz.render.boxes.repeats import runs
-from gviz.render.detail_level import PAGE
+from gviz.render.detail_that_fits import PAGE
 from gviz.render.graphviz.dot import dot
 from gviz.render.legend import legend, painted
 from gviz.render.picture_request import ExportOptions, Part, drawing, moment_scene
