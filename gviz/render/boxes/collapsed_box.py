@@ -210,7 +210,7 @@ def _bars(group: Group, now: Now, most_bars: int = MOST_BARS) -> Row | None:
     if parameters := now.timeline.once(part_parameters, group):
         label, norms = EACH, [gradient_norm(nodes, now.states) for nodes in parameters]
     elif results := now.timeline.once(step_results, group):
-        symbols = {gradient_symbol(now.timeline.info(node)) for node, _ in results}
+        symbols = {gradient_symbol(now.timeline.info(node), now.result) for node, _ in results}
         symbol = symbols.pop() if len(symbols) == 1 else ""
         label, norms = f"|{symbol}|" if symbol else EACH, [_incoming_norm(*result, now) for result in results]
     else:

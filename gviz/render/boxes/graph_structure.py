@@ -8,9 +8,11 @@ expanded modules (`open_calls`). Frames never intersect, because a box has one c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+
+from rich.cells import cell_len
 
 from gviz.explain.failed_call import FailedCall, failed_call
 from gviz.explain.tracking import as_in
@@ -50,6 +52,7 @@ from gviz.render.boxes.edges import (
 from gviz.render.boxes.folding import CallGraph, Folded, ModuleCall, calls_around, fold, graph_of
 from gviz.render.boxes.function_calls import with_level
 from gviz.render.boxes.graph_options import Options
+from gviz.render.boxes.shown_moment import RESULT
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.value_text import CUT
@@ -59,7 +62,8 @@ from gviz.values.value_text import CUT
 class Structure:
     """The boxes in order of creation and the lines of one iteration. `levels` is the length of the longest path.
 
-    `shown` are the nodes that are in a box. A part of the structure keeps those of the whole.
+    `shown` are the nodes that are in a box. A part of the structure keeps those of the whole. `result` is the sign for
+    the result of the passes in the names of gradients.
     """
 
     iteration: int
@@ -68,6 +72,7 @@ class Structure:
     levels: int
     options: Options = field(default_factory=Options)
     shown: frozenset[int] = frozenset()
+    result: str = RESULT
 
 
 Form = tuple[tuple[int, ...], int, int, str, int]
@@ -148,7 +153,8 @@ def structure(
         places = [*(places if options.frames else named_by_model(places))]
         places = [replace(place, enclosing_calls=place.enclosing_calls[: options.frames]) for place in places]
     shown = frozenset(node for place in places for node in place.nodes)
-    return Structure(iteration.index, tuple(places), tuple(lines), _levels(infos, users, boxes), options, shown)
+    levels, result = _levels(infos, users, boxes), result_sign(infos.values(), roots)
+    return Structure(iteration.index, tuple(places), tuple(lines), levels, options, shown, result)
 
 
 def _failed(
@@ -232,6 +238,27 @@ def _roots(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) ->
         failed.operands if failed is not None else ()
     )
     return {info.node for info in own if info.created.kind == "op" and info.node not in used}, False
+
+
+LONGEST_RESULT = 5
+"""The most characters of the name of a result in the names of gradients: ``∂o/∂a``, ``∂cost/∂w``."""
+LETTERS = (RESULT, "J", "E", "C", "S")
+"""The signs for a result in the names of gradients, the usual one first."""
+
+
+def result_sign(infos: Iterable[NodeInfo], roots: Collection[int]) -> str:
+    """Return the sign for the result in the names of gradients: L, as in ``∂L/∂h``, unless L is something else.
+
+    In a program with its own `L`, such as a length, it is the name of the result, or a letter that is no name there.
+    """
+    names: dict[str, set[int]] = {}
+    for info in infos:
+        names.setdefault(info.name.rpartition(".")[2], set()).add(info.node)
+    if names.get(RESULT, set()) <= {*roots}:
+        return RESULT
+    own = {name for name, nodes in names.items() if nodes == {*roots}}
+    short = [name for name in own if 0 < cell_len(name) <= LONGEST_RESULT and name.isidentifier()]
+    return short[0] if short else next((letter for letter in LETTERS if letter not in names), RESULT)
 
 
 def _split(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo]) -> Boxes:
