@@ -22,6 +22,7 @@ from gviz.render.boxes.gradient_bars import bars, is_logarithmic
 from gviz.render.boxes.graph_options import Options
 from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, as_figure, figures_for, page_within
 from gviz.render.forms import png_and_pdf
+from gviz.render.forms.series import SECONDS, seconds
 from gviz.render.graphviz import column_choice, column_lines, readable_detail, scene_drawing
 from gviz.render.graphviz.column_division import division, is_chain, parts
 from gviz.render.graphviz.dot import digraph
@@ -519,6 +520,39 @@ def test_a_gif_and_a_series_can_be_figures(tmp_path, figure):
             shown.append(result in {colour for _, colour in gif.convert("RGB").getcolors(1 << 20)})
     assert shown == sorted(shown)
     assert {*shown} == {False, True}
+
+
+def test_a_series_has_a_picture_for_each_visible_change(trace, tmp_path):
+    pictures, notes = [], []
+    for name in ("s%02d.svg", "s%02d.dot"):
+        pictures.append(export(trace, tmp_path / name, figure=True, moments="backward", note=notes.append))
+        texts = [picture.read_bytes() for picture in pictures[-1]]
+        assert len(texts) > 3
+        assert not [1 for one, other in pairwise(texts) if one == other]
+    assert len(pictures[0]) == len(pictures[1])
+    found = [re.fullmatch(r"(\d+) moments, (\d+) pictures: one for each visible change", note) for note in notes]
+    assert [(int(match[1]) > 2 * int(match[2]), match[2]) for match in found if match] == [
+        (True, str(len(pictures[0])))
+    ] * 2
+
+
+def test_each_picture_of_a_moving_figure_is_seen_for_the_same_time(trace, tmp_path):
+    from PIL import Image
+
+    (path,) = export(trace, tmp_path / "f.gif", figure=True, moments="backward")
+    times = []
+    with Image.open(path) as gif:
+        for at in range(gif.n_frames):
+            gif.seek(at)
+            times.append(gif.info["duration"])
+    assert {*times[:-1]} == {800}
+    assert times[-1] == 3000
+
+
+def test_a_moving_picture_of_many_moments_is_faster():
+    assert seconds(2) == seconds(150) == SECONDS
+    assert 1000 * seconds(1000) == pytest.approx(120)
+    assert seconds(100_000) == 0.02  # faster ones are slow in most viewers
 
 
 def test_the_letters_of_a_figure_have_a_key_unless_the_legend_is_off(trace, tmp_path):
