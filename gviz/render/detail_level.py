@@ -135,7 +135,9 @@ def with_collapsed_data(timeline: Timeline, iteration: Iteration, words: Options
     graph_filter = words.graph_filter
     if words.density == "full" or words.content == "followed" or graph_filter.inside or graph_filter.radius:
         return words
-    infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
+    infos, _ = shown_nodes(
+        timeline, iteration, content=words.content, also=words.also, passes=words.passes, readings=words.readings
+    )
     graph_filter = replace(graph_filter, data=FEWEST_IN_PICTURES)
     graph, shown = with_level(timeline, graph_of(timeline, infos.values()), infos, graph_filter)
     folded = fold(graph, shown)
@@ -149,7 +151,9 @@ def with_collapsed_data(timeline: Timeline, iteration: Iteration, words: Options
 
 def count(timeline: Timeline, iteration: Iteration, words: Options) -> int:
     """Return how many boxes a picture has."""
-    infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
+    infos, _ = shown_nodes(
+        timeline, iteration, content=words.content, also=words.also, passes=words.passes, readings=words.readings
+    )
     folded = fold(*with_level(timeline, graph_of(timeline, infos.values()), infos, words.graph_filter))
     return len(folded.shown) + len(folded.groups)
 
@@ -162,14 +166,21 @@ class _Views:
     ) -> None:
         self._timeline, self.iteration, self._request = timeline, iteration, request
         self.base = words.graph_filter
-        infos, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes)
+        infos, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes, readings=words.readings)
         if self.base.focus and self.base.focus not in infos:
             raise GvizError(f"node #{self.base.focus} is not in the graph of this iteration", exit_code=2)
         self.is_small = len(infos) <= FEW_NODES or bool(self.base.inside) or bool(self.base.radius)
         if followed or not self.is_small:
             words = replace(words, content="followed")
             self.base = replace(self.base, data=0)  # operations on data are left out
-            infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
+            infos, _ = shown_nodes(
+                timeline,
+                iteration,
+                content=words.content,
+                also=words.also,
+                passes=words.passes,
+                readings=words.readings,
+            )
         else:
             words = replace(words, also=0)
         self.words = words

@@ -15,6 +15,7 @@ from gviz.render.boxes.edges import Origins
 from gviz.render.boxes.graph_options import Content, Options
 from gviz.render.boxes.node_states import writes_in_place
 from gviz.trace.graph_state import Iteration, NodeInfo
+from gviz.trace.navigation import gradient_readings
 from gviz.trace.timeline import Timeline
 
 PART = 2000
@@ -47,6 +48,7 @@ def shown_nodes(
     content: Content,
     also: int = 0,
     passes: bool = True,
+    readings: bool = True,
 ) -> tuple[dict[int, NodeInfo], list[NodeInfo]]:
     """Return the nodes to show, in order of creation, and those of them that were made in `part` or in the iteration.
 
@@ -57,6 +59,7 @@ def shown_nodes(
     left_out = {
         *_left_out(timeline, iteration, own, content),
         *(() if passes else _of_passes(timeline, iteration, own)),
+        *(() if readings else gradient_readings(timeline, iteration)),
     } - {also}
     if part is None and content != "all":
         infos |= {node: timeline.info(node) for node in _data_inputs(timeline, infos, iteration)}

@@ -103,7 +103,13 @@ def structure(
     """
     options = options or Options()
     infos, own = shown_nodes(
-        timeline, iteration, part, content=options.content, also=options.also, passes=options.passes
+        timeline,
+        iteration,
+        part,
+        content=options.content,
+        also=options.also,
+        passes=options.passes,
+        readings=options.readings,
     )
     infos = as_in(timeline, iteration, infos)
     own = [infos[info.node] for info in own]
