@@ -156,6 +156,29 @@ def test_equal_layers_are_one_box_and_one_can_be_expanded(tmp_path):
     assert {"layers.0–2 Block ×3", "layers.3.attn Attention", "layers.4–11 Block ×8"} <= {*found}
 
 
+def test_calls_next_to_an_expanded_module_keep_the_names_of_their_functions(tmp_path):
+    torch = engine("torch")
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.block = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.ReLU())
+            self.act = torch.nn.Softmin(1)
+
+        def forward(self, x):
+            x = torch.nn.functional.adaptive_avg_pool1d(self.block(x), 1).flatten(1)
+            return self.act(x)
+
+    def program(torch):
+        Net()(torch.ones(2, 3, 6)).sum().backward()
+
+    timeline = recorded(tmp_path, program, torch)
+    for options in ({}, {"level": "modules"}):
+        for expand in ((), ("block",)):
+            assert {"adaptive_avg_pool1d", "x = flatten"} <= {*titles(drawn(timeline, **options, expand=expand)[0])}
+    assert {"neg", "softmax"} <= {*titles(drawn(timeline, level="modules", expand=("act",))[0])}
+
+
 @pytest.mark.parametrize("name", ["torch", "gviz.engine"])
 def test_the_steps_of_a_loop_are_one_box(tmp_path, name):
     timeline = recorded(tmp_path, MODELS["LSTM, 5 steps"], engine(name))

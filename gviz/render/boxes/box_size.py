@@ -94,7 +94,8 @@ class Rooms:
     """Builder of the boxes of nodes and modules.
 
     `roots` are the nodes where backward passes start; `backward` is true if there is a pass. There may be no rows for
-    gradients of operations (`gradients`) and of leaves (`leaf_gradients`).
+    gradients of operations (`gradients`) and of leaves (`leaf_gradients`). `opened` are the scopes of expanded modules
+    that call only one function: in them, nodes have their own names instead of the function's.
     """
 
     timeline: Timeline
@@ -104,6 +105,7 @@ class Rooms:
     backward: bool
     gradients: bool = True
     leaf_gradients: bool = True
+    opened: frozenset[int] = frozenset()
 
     def _has_gradient(self, info: NodeInfo, role: Role) -> bool:
         """Return whether the box of a node has a row for its gradient."""
@@ -113,7 +115,7 @@ class Rooms:
 
     def of(self, info: NodeInfo) -> Outline:
         """Return the outline of a node's own box."""
-        role, text = self._role(info), node_title(info, self.options)
+        role, text = self._role(info), node_title(info, self.options, is_inner=info.created.scope in self.opened)
         if not self.options.numbered and self.options.titles == "both":
             text = with_argument(self.timeline, info, text)
         if self.options.density == "min":
@@ -257,16 +259,18 @@ def _is_unknown(info: NodeInfo) -> bool:
     return info.created.kind == "op" and not any(known)
 
 
-def node_title(info: NodeInfo, options: Options) -> str:
-    """Return the title of a node's box: ``b = mul #4``. Where room is short, a node with a name has no number."""
+def node_title(info: NodeInfo, options: Options, *, is_inner: bool = False) -> str:
+    """Return the title of a node's box: ``b = mul #4``. Where room is short, a node with a name has no number.
+
+    A node that `is_inner` in the call of a function has its own name instead of the function's.
+    """
     if options.titles == "backward" and info.created.kind == "op" and info.op.grad_fn:
         return clipped(info.op.grad_fn, options.longest_name)
     if options.titles == "name":
         unnamed = f"#{info.node}" if options.numbered else "" if info.created.kind == "op" else called(info)
         return clipped_name(info.name or unnamed, options.longest_name)
     if options.graph_filter.calls and info.created.kind == "op":
-        is_inner = info.op.more or info.created.scope in options.graph_filter.opened
-        name = shown(own_name(info)) if is_inner else public_name(info)
+        name = shown(own_name(info)) if is_inner or info.op.more else public_name(info)
         return _call_title(info, _with_mode(name, info, options), options)
     named = options.density == "brief" and info.name
     is_short = named or options.density == "min" or not options.numbered

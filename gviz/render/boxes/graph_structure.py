@@ -121,7 +121,8 @@ def structure(
     boxes = _boxes(folded, infos, users, options)
     gradients = has_gradients(timeline, iteration, options)
     of_leaves = gradients or has_leaf_gradients(timeline, iteration, options)
-    rooms = Rooms(timeline, iteration, options, frozenset(roots), backward, gradients, of_leaves)
+    opened = graph_filter.opened & graph.units.keys()
+    rooms = Rooms(timeline, iteration, options, frozenset(roots), backward, gradients, of_leaves, opened)
     places = [rooms.of(infos[node]) for node in folded.shown]
     places = _with_modules(places, [rooms.module(infos[group.inner[-1]], group) for group in folded.groups])
     places = _with_distinct_names(places, rooms, infos)
