@@ -56,7 +56,12 @@ def painted(box: Box) -> str:
 
 
 def _painting(box: Box) -> str:
-    return next((state for state in PAINTED if state in box.states), box.role)
+    return next((state for state in PAINTED if state in box.states), role_painted(box))
+
+
+def role_painted(box: Box) -> str:
+    """Return the role that a box looks like: a use of a constant looks like the constant."""
+    return "constant" if box.is_constant else box.role
 
 
 PARTS = re.compile(r"\d+ of \d+$")
@@ -102,7 +107,7 @@ def seen(scene: Scene) -> Seen:
     there = [edge for edge in scene.edges if edge.kind != "gradient" or "flowed" in edge.states]
     pictured = {"bars" if row.text else "heat" for row in rows if is_picture(row)}
     return Seen(
-        roles=frozenset("data" if box.is_data else box.role for box in boxes),
+        roles=frozenset("data" if box.is_data else role_painted(box) for box in boxes),
         states=frozenset(state for box in boxes for state in box.states),
         looks=frozenset(look for box in boxes for look in ({*box.states} - _COLOURS) | {_painting(box)}),
         paints=frozenset(map(painted, boxes)),

@@ -200,7 +200,7 @@ def _boxes(folded: Folded, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo
     )
     boxes = Boxes(of, {}, groups=groups, apart=apart)
     many = len(folded.shown) + len(folded.groups) > options.split_above
-    return _split(boxes, {node: infos[node] for node in folded.shown}, own) if many else boxes
+    return _split(boxes, {node: infos[node] for node in folded.shown}, own, options) if many else boxes
 
 
 def _with_modules(places: list[Outline], modules: list[Outline]) -> list[Outline]:
@@ -268,8 +268,26 @@ def result_sign(infos: Iterable[NodeInfo], roots: Collection[int]) -> str:
     return short[0] if short else next((letter for letter in LETTERS if letter not in names), RESULT)
 
 
-def _split(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo]) -> Boxes:
-    """Return the boxes with a chip for each use of a leaf except the first, which keeps the leaf's own box."""
+MOST_USES = 3
+"""The most boxes that use data with a single box in a picture."""
+
+
+def _whole_data(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo]) -> frozenset[int]:
+    """Return the constants that only a few boxes use."""
+    users: dict[int, set[str]] = {}
+    for info in own:
+        for node, _ in info.created.inputs:
+            if node in shown and shown[node].created.kind == "constant" and info.node in boxes.of:
+                users.setdefault(node, set()).add(boxes.of[info.node])
+    return frozenset(node for node, keys in users.items() if len(keys) <= MOST_USES)
+
+
+def _split(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Options) -> Boxes:
+    """Return the boxes with a chip for each use of a leaf except the first, which keeps the leaf's own box.
+
+    In a picture, data with few uses is not divided: two boxes would look like two inputs.
+    """
+    whole = _whole_data(boxes, shown, own) if options.marks else frozenset()
     first: dict[int, Output] = {}
     chips: dict[Output, int] = {}
     shared: dict[Output, Output] = {}
@@ -278,6 +296,8 @@ def _split(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo])
         box = boxes.of.get(info.node, "")
         for slot, (node, _) in enumerate(info.created.inputs):
             if not box or box in boxes.apart or node not in shown or shown[node].created.kind == "op":
+                continue
+            if node in whole:
                 continue
             use = info.node, slot
             if box in boxes.groups and modules.setdefault((node, box), use) != use:
