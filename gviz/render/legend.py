@@ -187,6 +187,7 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: any(map(PARTS.match, seen.words)), "1 of 2: one of two contributions has arrived"),
     (lambda seen: "ready" in seen.words, "ready: all contributions have arrived, its rule has not run yet"),
     (lambda seen: "+= " in seen.text, "+=: a contribution that is added"),
+    (lambda seen: "numbers" in seen.text.split(), "numbers: not tracked, it takes only the numbers of a tensor"),
     (lambda seen: "sum" in seen.rows, "bold numbers: just added"),
     (lambda seen: "|g|" in seen.text, "|g|: norm of a gradient"),
 )

@@ -156,6 +156,27 @@ def test_equal_layers_are_one_box_and_one_can_be_expanded(tmp_path):
     assert {"layers.0–2 Block ×3", "layers.3.attn Attention", "layers.4–11 Block ×8"} <= {*found}
 
 
+@pytest.mark.parametrize("name", ["randn_like", "zeros_like"])
+def test_noise_of_the_same_shape_is_no_cut_and_the_numbers_of_a_tensor_are_one(tmp_path, name):
+    def program(torch):
+        mu = torch.ones(2, 3, requires_grad=True)
+        scale = mu.exp()
+        eps = getattr(torch, name)(scale)
+        copied = torch.tensor([float(mu[0, 0]), mu.sum()])
+        z = mu + eps * scale
+        (z.sum() + copied.sum()).backward()
+
+    timeline = recorded(tmp_path, program, engine("torch"))
+    for density in ("short", "brief"):
+        drawn = moment_scene(timeline, len(timeline), Options(marks=True, density=density))
+        states = {box.title.partition(" ")[0]: {*box.states} for box in drawn.boxes}
+        assert "cut" not in states["eps"]
+        assert "cut" in states["copied"]
+        words = {box.title.partition(" ")[0]: [row.text for row in box.rows] for box in drawn.boxes}
+        assert words["eps"][-1] in ("takes only a shape", "no grad")
+        assert any(sign.startswith("numbers: not tracked") for sign in legend(drawn))
+
+
 def test_calls_next_to_an_expanded_module_keep_the_names_of_their_functions(tmp_path):
     torch = engine("torch")
 
