@@ -177,6 +177,24 @@ def test_noise_of_the_same_shape_is_no_cut_and_the_numbers_of_a_tensor_are_one(t
         assert any(sign.startswith("numbers: not tracked") for sign in legend(drawn))
 
 
+@pytest.mark.parametrize("name", ["torch", "gviz.engine"])
+def test_the_number_in_a_call_is_in_its_title_and_its_box_is_no_wider(tmp_path, name):
+    def program(torch):
+        x = torch.ones(4, 3, requires_grad=True)
+        h = torch.nn.functional.gelu(0.5 * x)
+        y = (1 - h) / 8 + h**2
+        z = y - 1
+        (z * h).sum().backward()
+
+    timeline = recorded(tmp_path, program, engine(name))
+    scene, _ = drawn(timeline, level="calls")
+    found = {*titles(scene)}
+    assert {"mul 0.5", "div 8", "pow 2", "sub 1", "mul"} <= {title.rpartition(" = ")[2] for title in found}
+    assert {"rsub 1", "1 sub"} & found
+    alone = {box.node: box.width for box in drawn(timeline, level="nodes")[0].boxes}
+    assert all(box.width <= alone[box.node] + len(" 0.5") for box in scene.boxes if box.op)
+
+
 def test_calls_next_to_an_expanded_module_keep_the_names_of_their_functions(tmp_path):
     torch = engine("torch")
 
@@ -665,7 +683,7 @@ def test_a_number_reads_the_same_in_a_box_of_a_call_and_in_one_of_a_node(tmp_pat
 
     scene, _ = drawn(recorded(tmp_path, program, engine("torch")), level="calls")
     rows = {(box.title.partition(" #")[0], row.label): row.text for box in scene.boxes for row in box.rows}
-    assert rows["linear", "value"] == rows["mul", "value"] == "[1.37 2.87]"
+    assert rows["linear", "value"] == rows["mul 1", "value"] == "[1.37 2.87]"
 
 
 def chain(torch):
