@@ -188,7 +188,8 @@ def _drawing(
     part, iteration = options.part, timeline.iteration_at(n)
     if fits and not window and part.level != "nodes" and not part.node and words.density != "full":
         words = replace(words, passes=_is_in_pass(timeline, n))
-    if not window and not part.node:  # after the end of the iteration, the user has requested them
+    if not window and not part.node:  # after the end of an iteration, the user has requested readings
+        words = replace(words, before_pass=words.marks and _is_before_passes(timeline, n))
         words = replace(words, readings=n > through(timeline, iteration) or _is_reading(timeline, n))
     has_level = part.level != "auto" or bool(part.expand)
     if words.graph_filter == ALL and not part.closed and (has_level or (fits and _may_choose(part, options))):
@@ -261,6 +262,12 @@ def _is_in_pass(timeline: Timeline, n: int) -> bool:
     """Return whether a node that a backward pass made acts at moment `n`."""
     actor = timeline.at(n).actor
     return bool(actor) and bool(timeline.info(actor).created.during[0])
+
+
+def _is_before_passes(timeline: Timeline, n: int) -> bool:
+    """Return whether moment `n` is before the passes of its iteration."""
+    passes = timeline.phases_in(timeline.iteration_at(n), "backward")
+    return bool(passes) and n < passes[0].start
 
 
 def _is_reading(timeline: Timeline, n: int) -> bool:

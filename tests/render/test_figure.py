@@ -648,11 +648,21 @@ def test_on_a_slide_the_gradient_of_each_layer_of_a_deep_chain_is_a_number(tmp_p
 def test_a_gradient_that_has_not_arrived_is_said_in_words_and_not_as_dots(tmp_path, options):
     with gviz.record(tmp_path / "t.gviz"):
         chain_of((2, 2), torch)
-    svg, _ = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", at="L", **({"figure": "one-column"} | options))
+    (start,) = (phase.start for phase in load(tmp_path / "t.gviz").phases if phase.kind == "backward")
+    svg, _ = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", at=start, **({"figure": "one-column"} | options))
     assert "·" not in words_of(svg)
     assert "not yet" in words_of(svg) or ".grad" in words_of(svg)
-    svg, _ = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", at="L", labels="short", figure="two-columns", force=True)
-    assert words_of(svg).count("not yet") == 8  # 6 operations, and what is incoming to 2 leaves
+    wide = {"labels": "short", "figure": "two-columns", "force": True}
+    svg, _ = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", at=start, **wide)
+    assert words_of(svg).count("not yet") == 7  # 5 operations, and what is incoming to 2 leaves
+
+
+@pytest.mark.parametrize("options", [{}, {"figure": "16:9"}, {"labels": "full"}, {"level": "modules"}], ids=str)
+def test_a_picture_of_a_moment_before_any_pass_has_nothing_about_gradients(trace, tmp_path, options):
+    words = words_of(drawn(trace, tmp_path / "f.svg", at="forward", **options)[0])
+    assert not {".grad", "grad", "incoming", "not yet", "None", "each"} & {*words}
+    assert not any("∂" in word or "|g|" in word for word in words)
+    assert ".grad" in words_of(drawn(trace, tmp_path / "g.svg", **({"labels": "short"} | options))[0])
 
 
 @pytest.mark.parametrize("style", ["cs231n", "micrograd"])

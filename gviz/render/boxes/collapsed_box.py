@@ -97,7 +97,7 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
         rows.append(_adds(group, now))
     if group.parameters and now.leaf_gradients:
         rows.append(_gradient(group, now))
-    if (each := _bars(group, now)) is not None:
+    if now.gradients and (each := _bars(group, now)) is not None:
         rows.append(each)
     return fitting_rows(rows, place, now)
 

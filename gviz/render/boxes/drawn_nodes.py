@@ -214,14 +214,16 @@ def roots_of(timeline: Timeline, iteration: Iteration) -> set[int]:
 def has_gradients(timeline: Timeline, iteration: Iteration, options: Options) -> bool:
     """Return whether the boxes of an iteration have rows for gradients: in a picture, if a pass was recorded in it.
 
-    In the terminal they always have room: the pass of a running program may come.
+    In the terminal they always have room: the pass of a running program may come. A picture of a moment before all
+    passes has none.
     """
-    return not options.marks or bool(timeline.phases_in(iteration, "backward"))
+    return not options.marks or (bool(timeline.phases_in(iteration, "backward")) and not options.before_pass)
 
 
 def has_leaf_gradients(timeline: Timeline, iteration: Iteration, options: Options) -> bool:
     """Return whether the boxes of leaves have a row for ``.grad``, which may be of an earlier iteration."""
-    return has_gradients(timeline, iteration, options) or timeline.once(_has_grads, iteration.end)
+    end = iteration.start if options.before_pass else iteration.end
+    return has_gradients(timeline, iteration, options) or timeline.once(_has_grads, end)
 
 
 def _has_grads(timeline: Timeline, end: int) -> bool:

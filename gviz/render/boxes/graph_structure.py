@@ -117,6 +117,7 @@ def structure(
     graph, graph_filter = with_level(timeline, graph, infos, options.graph_filter)
     folded = fold(graph, graph_filter)
     roots, backward = _roots(timeline, iteration, own)
+    backward = backward and not options.before_pass
     users = [*reached(infos, iteration), *own] if part is None and backward else own
     boxes = _boxes(folded, infos, users, options)
     gradients = has_gradients(timeline, iteration, options)
