@@ -54,6 +54,7 @@ from gviz.render.scene import framed, scene
 from gviz.render.theme import LIGHT, Direction, Theme
 from gviz.trace.graph_state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.values.value_text import FEW
 
 PAGE = 1600.0, 1200.0
 """The largest width and height of a picture, if that is possible, in points: a page, or a screen."""
@@ -256,7 +257,9 @@ class _Views:
         """Return the options of a view, with one line about what is collapsed and how to see more."""
         density, lists, stacks = text or Text(self.words.density)
         less = _LESS.get(density, "") if density != self.words.density and not lists else ""
-        less = _NORMS if less and stacks else less
+        if less and stacks:
+            values = (info.created.first_value for info in self.infos.values())
+            less = _NORMS if any(value is not None and value.size > FEW for value in values) else _NUMBERS
         about = self._request
         parts = CollapsedParts(self._views, len(self.infos), about.level, about.depth, about.suggests)
         note = parts.note(view.graph, less) or view.words.remark
@@ -457,5 +460,5 @@ def _bounds(laid_out: bytes) -> tuple[float, float]:
     return width + 29, height + 29  # plus the `pad` attribute
 
 
-_NORMS = "boxes show the norms of gradients"
+_NORMS, _NUMBERS = "boxes show the norms of gradients", "boxes show numbers without labels"
 _LESS: dict[Density | None, str] = {"brief": "each box shows one line", "min": "boxes show names only"}

@@ -657,6 +657,17 @@ def test_a_gradient_that_has_not_arrived_is_said_in_words_and_not_as_dots(tmp_pa
     assert words_of(svg).count("not yet") == 7  # 5 operations, and what is incoming to 2 leaves
 
 
+@pytest.mark.parametrize(("shape", "note"), [((), "numbers without labels"), ((9, 9), "the norms of gradients")])
+def test_the_note_of_narrow_boxes_says_norms_only_of_tensors(tmp_path, shape, note):
+    with gviz.record(tmp_path / "t.gviz"):
+        values = [torch.ones(shape).requires_grad_() for _ in range(4)]
+        a, b, c, d = values
+        e = a * b + c
+        (torch.tanh(e * d / 10 + a).sum() * 2).backward()
+    _, notes = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", figure="one-column")
+    assert any(f"boxes show {note}" in one for one in notes), notes
+
+
 @pytest.mark.parametrize("options", [{}, {"figure": "16:9"}, {"labels": "full"}, {"level": "modules"}], ids=str)
 def test_a_picture_of_a_moment_before_any_pass_has_nothing_about_gradients(trace, tmp_path, options):
     words = words_of(drawn(trace, tmp_path / "f.svg", at="forward", **options)[0])
