@@ -189,7 +189,8 @@ def _drawing(
     if fits and not window and part.level != "nodes" and not part.node and words.density != "full":
         words = replace(words, passes=_is_in_pass(timeline, n))
     if not window and not part.node:  # after the end of an iteration, the user has requested readings
-        words = replace(words, before_pass=words.marks and _is_before_passes(timeline, n))
+        # Only a figure: the boxes of other pictures stay in their places from moment to moment.
+        words = replace(words, before_pass=options.figure is not None and _is_before_passes(timeline, n))
         words = replace(words, readings=n > through(timeline, iteration) or _is_reading(timeline, n))
     has_level = part.level != "auto" or bool(part.expand)
     if words.graph_filter == ALL and not part.closed and (has_level or (fits and _may_choose(part, options))):

@@ -214,7 +214,7 @@ def roots_of(timeline: Timeline, iteration: Iteration) -> set[int]:
 def has_gradients(timeline: Timeline, iteration: Iteration, options: Options) -> bool:
     """Return whether the boxes of an iteration have rows for gradients: in a picture, if a pass was recorded in it.
 
-    In the terminal they always have room: the pass of a running program may come. A picture of a moment before all
+    In the terminal they always have room: the pass of a running program may come. A figure of a moment before all
     passes has none.
     """
     return not options.marks or (bool(timeline.phases_in(iteration, "backward")) and not options.before_pass)
