@@ -22,8 +22,10 @@ FIGURES = """
 `--figure` draws the graph alone: no legend, caption, cursor, `[+]`, or numbers of nodes. The picture has exactly the
 width of its place, and shows as much as fits there with readable text. A line below the graph explains the letters in
 it, `L: loss` and `|g|: norm of a gradient`; `--no-legend` leaves it out. With `--at`, what the program makes later is
-left out, too: without `--figure` it is dashed. A GIF, an animated SVG and a series (`step%03d.png`) can be figures: all
-their pictures have one size, and a box appears when it is made.
+left out, too: without `--figure` it is dashed. A figure of a moment before all backward passes has no place for
+gradients. A GIF, an animated SVG and a series (`step%03d.png`) can be figures: all
+their pictures have one size, and a box appears when it is made. They have one picture for each visible change: most
+events of a backward pass happen inside of a box.
 
 | `--figure` | width | text |
 |---|---|---|

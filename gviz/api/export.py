@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,9 +71,9 @@ def export(
     from the sum of its results. gviz draws a copy: your module and the inputs stay as they are.
 
     The suffix of `path` selects the format. A folder (``frames/``) or a number in the name (``step%03d.png``) writes
-    one picture per moment. `at` is an event number, or a moment in the debugger's syntax (``nan``, ``iteration 3``,
-    ``loss``); without it, pages open at the first event and pictures show the end. `moments` is a range ``FIRST..LAST``
-    for moving pictures, or for everything that a page contains.
+    one picture per moment that changes it. `at` is an event number, or a moment in the debugger's syntax (``nan``,
+    ``iteration 3``, ``loss``); without it, pages open at the first event and pictures show the end. `moments` is a
+    range ``FIRST..LAST`` for moving pictures, or for everything that a page contains.
 
     `modules` collapses the modules that match its patterns, `depth` all that are nested deeper. `node` with `ancestors`
     or a `radius`, or the modules in `only`, draw just that part. `params` names the tensors of a tensor's graph:
@@ -213,8 +214,12 @@ def _files(
     pictures: Iterable[str | bytes] = (exporter.render(timeline, one, options) for one in moments)
     if exporter.picture is not None:
         pictures = frames(timeline, moments, options, exporter.picture)
-    for number, picture in enumerate(pictures, 1):
+    number = 0
+    for picture, _ in groupby(pictures):
+        number += 1
         yield numbered(target, number), _bytes(picture)
+    if number < len(moments):
+        options.note(f"{len(moments):,} moments, {number:,} pictures: one for each visible change")
 
 
 def _bytes(picture: str | bytes) -> bytes:

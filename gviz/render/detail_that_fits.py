@@ -54,6 +54,7 @@ from gviz.render.scene import framed, scene
 from gviz.render.theme import LIGHT, Direction, Theme
 from gviz.trace.graph_state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.values.value_text import FEW
 
 PAGE = 1600.0, 1200.0
 """The largest width and height of a picture, if that is possible, in points: a page, or a screen."""
@@ -135,7 +136,9 @@ def with_collapsed_data(timeline: Timeline, iteration: Iteration, words: Options
     graph_filter = words.graph_filter
     if words.density == "full" or words.content == "followed" or graph_filter.inside or graph_filter.radius:
         return words
-    infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
+    infos, _ = shown_nodes(
+        timeline, iteration, content=words.content, also=words.also, passes=words.passes, readings=words.readings
+    )
     graph_filter = replace(graph_filter, data=FEWEST_IN_PICTURES)
     graph, shown = with_level(timeline, graph_of(timeline, infos.values()), infos, graph_filter)
     folded = fold(graph, shown)
@@ -149,7 +152,9 @@ def with_collapsed_data(timeline: Timeline, iteration: Iteration, words: Options
 
 def count(timeline: Timeline, iteration: Iteration, words: Options) -> int:
     """Return how many boxes a picture has."""
-    infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
+    infos, _ = shown_nodes(
+        timeline, iteration, content=words.content, also=words.also, passes=words.passes, readings=words.readings
+    )
     folded = fold(*with_level(timeline, graph_of(timeline, infos.values()), infos, words.graph_filter))
     return len(folded.shown) + len(folded.groups)
 
@@ -162,14 +167,21 @@ class _Views:
     ) -> None:
         self._timeline, self.iteration, self._request = timeline, iteration, request
         self.base = words.graph_filter
-        infos, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes)
+        infos, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes, readings=words.readings)
         if self.base.focus and self.base.focus not in infos:
             raise GvizError(f"node #{self.base.focus} is not in the graph of this iteration", exit_code=2)
         self.is_small = len(infos) <= FEW_NODES or bool(self.base.inside) or bool(self.base.radius)
         if followed or not self.is_small:
             words = replace(words, content="followed")
             self.base = replace(self.base, data=0)  # operations on data are left out
-            infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
+            infos, _ = shown_nodes(
+                timeline,
+                iteration,
+                content=words.content,
+                also=words.also,
+                passes=words.passes,
+                readings=words.readings,
+            )
         else:
             words = replace(words, also=0)
         self.words = words
@@ -245,7 +257,9 @@ class _Views:
         """Return the options of a view, with one line about what is collapsed and how to see more."""
         density, lists, stacks = text or Text(self.words.density)
         less = _LESS.get(density, "") if density != self.words.density and not lists else ""
-        less = _NORMS if less and stacks else less
+        if less and stacks:
+            values = (info.created.first_value for info in self.infos.values())
+            less = _NORMS if any(value is not None and value.size > FEW for value in values) else _NUMBERS
         about = self._request
         parts = CollapsedParts(self._views, len(self.infos), about.level, about.depth, about.suggests)
         note = parts.note(view.graph, less) or view.words.remark
@@ -446,5 +460,5 @@ def _bounds(laid_out: bytes) -> tuple[float, float]:
     return width + 29, height + 29  # plus the `pad` attribute
 
 
-_NORMS = "boxes show the norms of gradients"
+_NORMS, _NUMBERS = "boxes show the norms of gradients", "boxes show numbers without labels"
 _LESS: dict[Density | None, str] = {"brief": "each box shows one line", "min": "boxes show names only"}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.box_row import Row
 from gviz.render.boxes.box_text import HOOK, NORM
-from gviz.render.boxes.edge_content import SYMBOL
+from gviz.render.boxes.edge_content import symbol_start
 from gviz.render.boxes.edges import CONTRACTED, WRITES
 from gviz.render.boxes.gradient_bars import BAD_BAR, EACH, NO_BAR, is_logarithmic
 from gviz.render.boxes.node_states import SHOWN
@@ -32,7 +32,7 @@ NUMBERS: Rows = (
 
 RULES: Rows = (
     ("to #1 x: g * y", "what the backward rule of this node sends to its input #1, called x"),
-    (f"{SYMBOL}h", "the gradient of the result L with respect to h"),
+    ("∂L/∂h", "the gradient of the result L with respect to h"),
     ("g", "the gradient that came into this node: how the result changes with its value"),
     ("@  .T", "matrix product; transposed, as the weight of a linear layer is: x @ weight.T + bias"),
     ("+= 3", "what is added: a contribution to a gradient, or the gradient of a pass to .grad"),
@@ -56,7 +56,12 @@ def painted(box: Box) -> str:
 
 
 def _painting(box: Box) -> str:
-    return next((state for state in PAINTED if state in box.states), box.role)
+    return next((state for state in PAINTED if state in box.states), role_painted(box))
+
+
+def role_painted(box: Box) -> str:
+    """Return the role that a box looks like: a use of a constant looks like the constant."""
+    return "constant" if box.is_constant else box.role
 
 
 PARTS = re.compile(r"\d+ of \d+$")
@@ -81,7 +86,8 @@ class Seen(NamedTuple):
     """The contents of a picture: names of roles, states and other marks that occur in it.
 
     The role of a box of operations on data is "data" here. `looks` are the states that boxes look like, `layers`
-    operations directly in linear layers, `text` is the text of all rows and lines.
+    operations directly in linear layers, `text` is the text of all rows and lines, `symbol` is the sign before the name
+    of a tensor for its gradient.
     """
 
     roles: frozenset[str]
@@ -93,6 +99,7 @@ class Seen(NamedTuple):
     rows: frozenset[str]
     layers: frozenset[str]
     text: str
+    symbol: str
 
 
 def seen(scene: Scene) -> Seen:
@@ -102,7 +109,7 @@ def seen(scene: Scene) -> Seen:
     there = [edge for edge in scene.edges if edge.kind != "gradient" or "flowed" in edge.states]
     pictured = {"bars" if row.text else "heat" for row in rows if is_picture(row)}
     return Seen(
-        roles=frozenset("data" if box.is_data else box.role for box in boxes),
+        roles=frozenset("data" if box.is_data else role_painted(box) for box in boxes),
         states=frozenset(state for box in boxes for state in box.states),
         looks=frozenset(look for box in boxes for look in ({*box.states} - _COLOURS) | {_painting(box)}),
         paints=frozenset(map(painted, boxes)),
@@ -123,15 +130,20 @@ def seen(scene: Scene) -> Seen:
             box.op for box in boxes for _, title in box.enclosing_modules[-1:] if title.endswith("Linear")
         ),
         text=" ".join([*(edge.formula for edge in there if labelled), *(row.text for row in rows if not row.grid)]),
+        symbol=symbol_start(scene.result),
     )
+
+
+STEPS = "|∂"
+"""The beginning of the label of bars for the steps of a loop: ``|∂L/∂h|``."""
 
 
 def _barred(rows: Iterable[Row]) -> Iterator[str]:
     """Yield ``steps`` if a row has the gradients of steps as bars; ``gaps`` and ``bad bars`` for parts without."""
     for row in rows:
-        if row.label.startswith(f"|{SYMBOL}"):
+        if row.label.startswith(STEPS):
             yield "steps"
-        if (row.label == EACH or row.label.startswith(f"|{SYMBOL}")) and row.text != NO_VALUE:
+        if (row.label == EACH or row.label.startswith(STEPS)) and row.text != NO_VALUE:
             if is_logarithmic(row.text):
                 yield "log bars"
             yield from (word for sign, word in ((NO_BAR, "gaps"), (BAD_BAR, "bad bars")) if sign in row.text.split()[0])
@@ -160,14 +172,14 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: "flowed" in seen.lines, "thick blue arrow: gradient"),
     (lambda seen: "now" in seen.lines, "thickest arrow: by this event"),
     (lambda seen: HOOK in seen.lines, f"circle on an arrow, {HOOK}: a hook of the program changed this gradient"),
-    (lambda seen: SYMBOL in seen.text, f"{SYMBOL}h: gradient of the result L with respect to h"),
+    (lambda seen: seen.symbol in seen.text, "{symbol}h: gradient of the result {result} with respect to h"),
     (
         lambda seen: EACH in seen.rows,
         f"{EACH}: the gradient of each equal part, from first to last; bars of a wide range are logarithmic",
     ),
     (
         lambda seen: "steps" in seen.rows,
-        f"|{SYMBOL}h| ▁▃▆: the norm of that gradient at each step; bars of a wide range are logarithmic",
+        "|{symbol}h| ▁▃▆: the norm of that gradient at each step; bars of a wide range are logarithmic",
     ),
     (lambda seen: "gaps" in seen.rows, f"{NO_BAR} among bars: no gradient has come to this part"),
     (lambda seen: "bad bars" in seen.rows, f"{BAD_BAR} among bars: the gradient of this part holds nan or inf"),
@@ -181,10 +193,14 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: any(map(PARTS.match, seen.words)), "1 of 2: one of two contributions has arrived"),
     (lambda seen: "ready" in seen.words, "ready: all contributions have arrived, its rule has not run yet"),
     (lambda seen: "+= " in seen.text, "+=: a contribution that is added"),
+    (lambda seen: "numbers" in seen.text.split(), "numbers: not tracked, it takes only the numbers of a tensor"),
     (lambda seen: "sum" in seen.rows, "bold numbers: just added"),
     (lambda seen: "|g|" in seen.text, "|g|: norm of a gradient"),
 )
-"""The possible signs of a picture and their meaning. The signs of states are in `SHOWN`."""
+"""The possible signs of a picture and their meaning; `symbol` is ``∂L/∂``, and `result` its L.
+
+The signs of states are in `SHOWN`.
+"""
 
 
 def legend(scene: Scene, card: Card = "box") -> Iterator[str]:
@@ -193,7 +209,8 @@ def legend(scene: Scene, card: Card = "box") -> Iterator[str]:
         yield from _cards(scene, card)
         return
     there = seen(scene)
-    yield from (text for is_there, text in SIGNS if is_there(there))
+    words = {"symbol": there.symbol, "result": scene.result}
+    yield from (text.format(**words) for is_there, text in SIGNS if is_there(there))
     for shown in SHOWN:
         signs = [shown.look] if shown.look and shown.state in there.looks else []
         if shown.word not in signs and any(word.startswith(shown.word) for word in there.words):
@@ -217,8 +234,8 @@ def key(scene: Scene, card: Card = "box") -> Iterator[str]:
         return
     there = seen(scene)
     names = [name for box in scene.boxes if box.role == "root" for name, _, op in [box.title.partition(" = ")] if op]
-    if (SYMBOL in there.text or "steps" in there.rows) and names != ["L"]:
-        yield f"L: {' or '.join(names) or 'the result'}"
+    if (there.symbol in there.text or "steps" in there.rows) and names != [scene.result]:
+        yield f"{scene.result}: {' or '.join(names) or 'the result'}"
     stacked = (row for box in scene.boxes if box.is_narrow for row in box.rows)
     if any(row.style == "grad" and not row.label for row in stacked):
         yield "above: value, below: gradient"

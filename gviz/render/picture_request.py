@@ -33,7 +33,7 @@ from gviz.render.scene import Scene, scene
 from gviz.render.styles import PictureStyle, style_named
 from gviz.render.theme import Direction, Theme
 from gviz.trace.graph_state import Iteration, NodeInfo
-from gviz.trace.navigation import end_of, no_event, through
+from gviz.trace.navigation import end_of, gradient_readings, no_event, through
 from gviz.trace.timeline import Timeline
 
 
@@ -188,13 +188,19 @@ def _drawing(
     part, iteration = options.part, timeline.iteration_at(n)
     if fits and not window and part.level != "nodes" and not part.node and words.density != "full":
         words = replace(words, passes=_is_in_pass(timeline, n))
+    if not window and not part.node:  # after the end of an iteration, the user has requested readings
+        # Only a figure: the boxes of other pictures stay in their places from moment to moment.
+        words = replace(words, before_pass=options.figure is not None and _is_before_passes(timeline, n))
+        words = replace(words, readings=n > through(timeline, iteration) or _is_reading(timeline, n))
     has_level = part.level != "auto" or bool(part.expand)
     if words.graph_filter == ALL and not part.closed and (has_level or (fits and _may_choose(part, options))):
         from gviz.render import detail_that_fits
 
         inside = frozenset[int]()
         if part.only:
-            shown, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes)
+            shown, _ = shown_nodes(
+                timeline, iteration, content=words.content, passes=words.passes, readings=words.readings
+            )
             inside = named_calls(graph_of(timeline, shown.values()), part.only, matches_parent=True)
         words = replace(words, graph_filter=Filter(frozenset(), part.node, part.ancestors, part.radius, inside))
         page = window or (_column_page(options.figure, options.columns) if options.figure else detail_that_fits.PAGE)
@@ -220,7 +226,7 @@ def _drawing(
         return words
     if words.graph_filter != ALL or (part == Part() and len(timeline.nodes) <= FEW_NODES):
         return words
-    infos, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes)
+    infos, _ = shown_nodes(timeline, iteration, content=words.content, passes=words.passes, readings=words.readings)
     if part.node and part.node not in infos:
         raise _not_drawn(timeline, part.node, n)
     if len(infos) > FEW_NODES and not (part.node or part.only):
@@ -259,6 +265,17 @@ def _is_in_pass(timeline: Timeline, n: int) -> bool:
     return bool(actor) and bool(timeline.info(actor).created.during[0])
 
 
+def _is_before_passes(timeline: Timeline, n: int) -> bool:
+    """Return whether moment `n` is before the passes of its iteration."""
+    passes = timeline.phases_in(timeline.iteration_at(n), "backward")
+    return bool(passes) and n < passes[0].start
+
+
+def _is_reading(timeline: Timeline, n: int) -> bool:
+    """Return whether a node that only reads gradients acts at moment `n`."""
+    return timeline.at(n).actor in gradient_readings(timeline, timeline.iteration_at(n))
+
+
 def _may_choose(part: Part, options: ExportOptions) -> bool:
     """Return whether the request leaves the level of the picture open."""
     is_whole = not part.node or (part.ancestors and not part.radius)
@@ -271,7 +288,9 @@ def _followed(
     timeline: Timeline, infos: Mapping[int, NodeInfo], iteration: Iteration, words: Options, options: ExportOptions
 ) -> dict[int, NodeInfo]:
     """Return the nodes that are left in a large picture."""
-    left, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also, passes=words.passes)
+    left, _ = shown_nodes(
+        timeline, iteration, content=words.content, also=words.also, passes=words.passes, readings=words.readings
+    )
     if len(left) < len(infos):
         out = f"{len(infos) - len(left):,} of {len(infos):,} nodes are left out, as they have no gradient"
         options.note(f"{out}; {option('node')} draws what is near one")

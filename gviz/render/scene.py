@@ -21,7 +21,7 @@ from gviz.render.boxes.drawn_nodes import has_gradients, has_leaf_gradients
 from gviz.render.boxes.edge_content import Edge, edge
 from gviz.render.boxes.full_detail_rows import source_line
 from gviz.render.boxes.graph_structure import Structure
-from gviz.render.boxes.shown_moment import Now
+from gviz.render.boxes.shown_moment import RESULT, Now
 from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.trace.navigation import phase_end, through
 from gviz.trace.node_gradients import all_in_their_iteration
@@ -44,7 +44,7 @@ class Scene:
 
     A long chain may be folded into `columns`, as the text of a newspaper. With `hides_pending`, what the program has
     not made yet keeps its room but is invisible. A figure, which has no legend, has a `key`: the meaning of its
-    letters.
+    letters. `result` is the sign for the result of the passes in the names of gradients.
     """
 
     boxes: tuple[Box, ...]
@@ -59,6 +59,7 @@ class Scene:
     columns: int = 1
     hides_pending: bool = field(default=False, repr=False)
     key: tuple[str, ...] = field(default=(), repr=False)
+    result: str = RESULT
 
     @property
     def labels_lines(self) -> bool:
@@ -86,6 +87,7 @@ def scene(
         options.flow,
         options.compact,
         options.remark,
+        result=shape.result,
     )
 
 
@@ -123,6 +125,7 @@ def parts(
         shape.shown,
         has_gradients(timeline, iteration, shape.options),
         has_leaf_gradients(timeline, iteration, shape.options),
+        shape.result,
     )
     boxes = tuple(box(place, shape, now, tooltips=tooltips, bare=place.key in bare) for place in shape.places)
     return boxes, tuple(edge(link, now) for link in shape.links)

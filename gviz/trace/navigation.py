@@ -141,9 +141,63 @@ def through(timeline: Timeline, iteration: Iteration) -> int:
     """Return the moment at which an iteration is complete: its end, before any evaluation that follows its passes.
 
     If an optimizer used the gradients, returns the moment before that, with the weights that gave these results and
-    with their gradients.
+    with their gradients. If the program only reads gradients there, for example to print norms, it is before that.
     """
-    return _before_step(timeline, iteration) or end_of(timeline, iteration, _evaluation(timeline, iteration) - 1)
+    n = _before_step(timeline, iteration) or end_of(timeline, iteration, _evaluation(timeline, iteration) - 1)
+    readings, before = gradient_readings(timeline, iteration), n
+    ends = timeline.pass_ends(iteration)
+    while readings and before > ends[-1]:
+        event = timeline.event(before)
+        if getattr(event, "node", 0) in readings:
+            n = before - 1
+        elif not isinstance(event, e.NodeFreed | e.Printed | e.ScopeLeft):
+            break
+        before -= 1
+    return end_of(timeline, iteration, n) if readings else n
+
+
+def gradient_readings(timeline: Timeline, iteration: Iteration) -> frozenset[int]:
+    """Return the nodes that only read gradients after the passes of an iteration, such as norms that are printed.
+
+    Nothing else uses them. A gradient that the program clips is changed, and does not count.
+    """
+    return timeline.once(_gradient_readings, iteration)
+
+
+def _gradient_readings(timeline: Timeline, iteration: Iteration) -> frozenset[int]:
+    passes = timeline.pass_ends(iteration)
+    after = (e.NodeCreated, e.StorageWritten)
+    events = timeline.select(after, passes[-1], iteration.end + 1) if passes else iter(())
+    users: dict[int, list[int]] = {}
+    memory = set[int]()  # of readings: what is written there is no gradient
+    readings: dict[int, bool] = {}  # node -> whether it is more than a number
+    for _, event in events:
+        if isinstance(event, e.StorageWritten) and event.storage not in memory:
+            readings.pop(event.node, None)
+        if not isinstance(event, e.NodeCreated):
+            continue
+        attrs = dict(event.attrs)
+        for node in {*(node for node, _ in event.inputs), *(output.view_of for output in event.outputs)}:
+            users.setdefault(node, []).append(event.node)
+        if event.kind == "constant":
+            if "grad_of" in attrs or attrs.get("number") is True:
+                readings[event.node] = "grad_of" in attrs
+        elif event.kind == "op" and event.inputs and not event.requires_grad:
+            sources = [node for node, _ in event.inputs]
+            are_read = [readings.get(node, _is_gradient(timeline, node)) for node in sources]
+            if any(are_read) and all(node in readings or _is_gradient(timeline, node) for node in sources):
+                readings[event.node] = True
+                memory.update(output.storage for output in event.outputs if not (output.version or output.view_of))
+    for node in reversed([*readings]):
+        own = users.get(node, [])
+        if not all(user in readings for user in own) or not (readings[node] or own):
+            del readings[node]
+    return frozenset(readings)
+
+
+def _is_gradient(timeline: Timeline, node: int) -> bool:
+    """Return whether a node is the ``.grad`` of a leaf, which may be older than the pass."""
+    return bool(node) and "grad_of" in dict(timeline.info(node).created.attrs)
 
 
 def end_of(timeline: Timeline, iteration: Iteration, n: int = -1) -> int:

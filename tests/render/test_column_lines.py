@@ -115,6 +115,12 @@ def test_a_curve_has_round_corners_within_its_path(shift):
         assert along >= 0
 
 
+def test_a_piece_that_an_arrow_takes_whole_is_no_corner():
+    path = [(0, 0), (50, 0), (50, -80), (50, -80)]
+    assert curve(path) == curve(path[:-1])
+    assert curve([(0, 0), (0, 0)])[-1] == (0, 0)
+
+
 def test_a_point_with_one_digit_is_no_mark_of_an_end():
     assert Spline.of("e,9,6 5,578.92 6,400 7,300 8,12").sampled()[0] == (5.0, 578.92)
     assert Spline.of("e,9,6 5,578.92 6,400 7,300 8,12").sampled()[-1] == (9.0, 6.0)

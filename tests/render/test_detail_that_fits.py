@@ -156,6 +156,68 @@ def test_equal_layers_are_one_box_and_one_can_be_expanded(tmp_path):
     assert {"layers.0–2 Block ×3", "layers.3.attn Attention", "layers.4–11 Block ×8"} <= {*found}
 
 
+@pytest.mark.parametrize("name", ["randn_like", "zeros_like"])
+def test_noise_of_the_same_shape_is_no_cut_and_the_numbers_of_a_tensor_are_one(tmp_path, name):
+    def program(torch):
+        mu = torch.ones(2, 3, requires_grad=True)
+        scale = mu.exp()
+        eps = getattr(torch, name)(scale)
+        copied = torch.tensor([float(mu[0, 0]), mu.sum()])
+        z = mu + eps * scale
+        (z.sum() + copied.sum()).backward()
+
+    timeline = recorded(tmp_path, program, engine("torch"))
+    for density in ("short", "brief"):
+        drawn = moment_scene(timeline, len(timeline), Options(marks=True, density=density))
+        states = {box.title.partition(" ")[0]: {*box.states} for box in drawn.boxes}
+        assert "cut" not in states["eps"]
+        assert "cut" in states["copied"]
+        words = {box.title.partition(" ")[0]: [row.text for row in box.rows] for box in drawn.boxes}
+        assert words["eps"][-1] in ("takes only a shape", "no grad")
+        assert any(sign.startswith("numbers: not tracked") for sign in legend(drawn))
+
+
+@pytest.mark.parametrize("name", ["torch", "gviz.engine"])
+def test_the_number_in_a_call_is_in_its_title_and_its_box_is_no_wider(tmp_path, name):
+    def program(torch):
+        x = torch.ones(4, 3, requires_grad=True)
+        h = torch.nn.functional.gelu(0.5 * x)
+        y = (1 - h) / 8 + h**2
+        z = y - 1
+        (z * h).sum().backward()
+
+    timeline = recorded(tmp_path, program, engine(name))
+    scene, _ = drawn(timeline, level="calls")
+    found = {*titles(scene)}
+    assert {"mul 0.5", "div 8", "pow 2", "sub 1", "mul"} <= {title.rpartition(" = ")[2] for title in found}
+    assert {"rsub 1", "1 sub"} & found
+    alone = {box.node: box.width for box in drawn(timeline, level="nodes")[0].boxes}
+    assert all(box.width <= alone[box.node] + len(" 0.5") for box in scene.boxes if box.op)
+
+
+def test_calls_next_to_an_expanded_module_keep_the_names_of_their_functions(tmp_path):
+    torch = engine("torch")
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.block = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.ReLU())
+            self.act = torch.nn.Softmin(1)
+
+        def forward(self, x):
+            x = torch.nn.functional.adaptive_avg_pool1d(self.block(x), 1).flatten(1)
+            return self.act(x)
+
+    def program(torch):
+        Net()(torch.ones(2, 3, 6)).sum().backward()
+
+    timeline = recorded(tmp_path, program, torch)
+    for options in ({}, {"level": "modules"}):
+        for expand in ((), ("block",)):
+            assert {"adaptive_avg_pool1d", "x = flatten"} <= {*titles(drawn(timeline, **options, expand=expand)[0])}
+    assert {"neg", "softmax"} <= {*titles(drawn(timeline, level="modules", expand=("act",))[0])}
+
+
 @pytest.mark.parametrize("name", ["torch", "gviz.engine"])
 def test_the_steps_of_a_loop_are_one_box(tmp_path, name):
     timeline = recorded(tmp_path, MODELS["LSTM, 5 steps"], engine(name))
@@ -621,7 +683,7 @@ def test_a_number_reads_the_same_in_a_box_of_a_call_and_in_one_of_a_node(tmp_pat
 
     scene, _ = drawn(recorded(tmp_path, program, engine("torch")), level="calls")
     rows = {(box.title.partition(" #")[0], row.label): row.text for box in scene.boxes for row in box.rows}
-    assert rows["linear", "value"] == rows["mul", "value"] == "[1.37 2.87]"
+    assert rows["linear", "value"] == rows["mul 1", "value"] == "[1.37 2.87]"
 
 
 def chain(torch):

@@ -17,7 +17,7 @@ from gviz.render.boxes.graph_structure import structure
 from gviz.render.forms import text
 from gviz.render.graphviz.coordinates import placing
 from gviz.render.graphviz.dot import Manner, digraph, dot
-from gviz.render.legend import legend, together
+from gviz.render.legend import legend, painted, together
 from gviz.render.picture_request import ExportOptions, moment_scene
 from gviz.render.scene import scene
 from gviz.render.theme import DARK, LIGHT
@@ -56,6 +56,24 @@ def test_states_change_shape_and_line_not_colour_alone():
     boxes, lines = read(dot(scene_of("odd_ops")))
     assert "dotted" in boxes["n3"]["style"]
     assert [line["arrowhead"] for tail, head, line in lines if (tail, head) == ("n5", "n6")] == ["onormal"]
+
+
+@pytest.mark.parametrize(("uses", "count"), [(2, 1), (3, 1), (5, 5)])
+def test_data_with_few_uses_is_one_box_and_each_use_of_others_looks_like_data(uses, count):
+    def program():
+        x, y = torch.ones(3), torch.ones(3, requires_grad=True)
+        for _ in range(uses):
+            y = (y * x).sin().cos().tan().exp()
+        loss = y.sum()
+        loss.backward()
+        return x, y, loss
+
+    timeline = timeline_of(program)
+    drawn = moment_scene(timeline, len(timeline), Options(marks=True))
+    boxes = [box for box in drawn.boxes if box.title.startswith("x ")]
+    assert len(boxes) == count
+    assert {painted(box) for box in boxes} == {"constant"}
+    assert not any("shared leaf" in sign for sign in legend(drawn))
 
 
 def test_a_gradient_that_has_not_flowed_is_laid_out_and_not_seen():

@@ -23,7 +23,7 @@ from gviz.render.forms import series
 from gviz.render.forms.text import text
 from gviz.render.graphviz import scene_drawing
 from gviz.render.page import geometry
-from gviz.render.picture_request import ExportOptions, Part, last_moment, moment_scene
+from gviz.render.picture_request import ExportOptions, Part, drawing, last_moment, moment_scene, moment_structure
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.commands.command_table import help_for
@@ -281,6 +281,50 @@ def test_a_picture_of_a_step_has_the_weights_that_gave_its_results():
     assert timeline.iteration_at(moment.n).index == 1
     assert weight.value.array().tolist() == [0.5, 0.5]  # 1 - 0.25 * 2 * 1, after one step and before the second
     assert weight.grad.array().tolist() == [1, 1]
+
+
+def with_printed_norms(change):
+    def program():
+        w = torch.ones(2, requires_grad=True)
+        b = torch.ones(2, requires_grad=True)
+        loss = ((w * 3 + b) ** 2).sum()
+        loss.backward()
+        total = 0
+        for p in (w, b):
+            total += p.grad.norm() ** 2
+        print(total**0.5, w.grad.abs().max().item())
+        change(w)
+        return w, b, loss
+
+    return timeline_of(program)
+
+
+def drawn_ops(timeline, n):
+    words = drawing(timeline, n, ExportOptions(note=lambda _: None), fits=True)
+    return {timeline.info(node).op.name for node in moment_structure(timeline, n, words).shown}
+
+
+def test_a_picture_shows_the_pass_and_not_the_norms_that_the_program_prints_after_it():
+    timeline = with_printed_norms(lambda w: None)
+    n = last_moment(timeline)
+    assert n == timeline.pass_ends(timeline.iterations[-1])[-1]
+    assert drawn_ops(timeline, n) >= {"mul", "add", "sum"}
+    assert not drawn_ops(timeline, n) & {"norm", "abs", "max", "sqrt"}
+    asked = next(seq for seq in range(n, len(timeline)) if timeline.at(seq).actor and is_norm(timeline, seq))
+    assert "norm" in drawn_ops(timeline, asked)
+    assert "norm" in drawn_ops(timeline, len(timeline))
+
+
+def is_norm(timeline, seq):
+    return timeline.info(timeline.at(seq).actor).op.name == "norm"
+
+
+def test_a_gradient_that_is_changed_after_it_was_read_is_drawn():
+    timeline = with_printed_norms(lambda w: w.grad.mul_(w.grad.norm() / 2))
+    n = last_moment(timeline)
+    assert timeline.at(n).state(1).outputs[0].grad.array().tolist() == pytest.approx([24 * 24 * 2**0.5 / 2] * 2)
+    assert {"norm", "div"} <= drawn_ops(timeline, n)
+    assert not {"abs", "max"} & drawn_ops(timeline, n)
 
 
 def test_a_picture_shows_the_evaluation_that_failed():

@@ -22,6 +22,7 @@ from gviz.render.boxes.gradient_bars import bars, is_logarithmic
 from gviz.render.boxes.graph_options import Options
 from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, as_figure, figures_for, page_within
 from gviz.render.forms import png_and_pdf
+from gviz.render.forms.series import SECONDS, seconds
 from gviz.render.graphviz import column_choice, column_lines, figure_detail, scene_drawing
 from gviz.render.graphviz.column_division import division, is_chain, parts
 from gviz.render.graphviz.dot import digraph
@@ -477,7 +478,7 @@ def words_of(svg):
 def test_a_figure_of_an_earlier_moment_leaves_out_what_is_made_later(tmp_path):
     trace = small_trace(tmp_path)
     earlier, _ = drawn(trace, tmp_path / "f.svg", figure=True, at="y")
-    assert {"x", "y = mul"} <= {*words_of(earlier)}
+    assert {"x", "y = mul 2"} <= {*words_of(earlier)}
     assert "loss = sum" not in words_of(earlier)
     assert b"stroke-dasharray" not in earlier
     usual, _ = drawn(trace, tmp_path / "g.svg", at="y")
@@ -519,6 +520,39 @@ def test_a_gif_and_a_series_can_be_figures(tmp_path, figure):
             shown.append(result in {colour for _, colour in gif.convert("RGB").getcolors(1 << 20)})
     assert shown == sorted(shown)
     assert {*shown} == {False, True}
+
+
+def test_a_series_has_a_picture_for_each_visible_change(trace, tmp_path):
+    pictures, notes = [], []
+    for name in ("s%02d.svg", "s%02d.dot"):
+        pictures.append(export(trace, tmp_path / name, figure=True, moments="backward", note=notes.append))
+        texts = [picture.read_bytes() for picture in pictures[-1]]
+        assert len(texts) > 3
+        assert not [1 for one, other in pairwise(texts) if one == other]
+    assert len(pictures[0]) == len(pictures[1])
+    found = [re.fullmatch(r"(\d+) moments, (\d+) pictures: one for each visible change", note) for note in notes]
+    assert [(int(match[1]) > 2 * int(match[2]), match[2]) for match in found if match] == [
+        (True, str(len(pictures[0])))
+    ] * 2
+
+
+def test_each_picture_of_a_moving_figure_is_seen_for_the_same_time(trace, tmp_path):
+    from PIL import Image
+
+    (path,) = export(trace, tmp_path / "f.gif", figure=True, moments="backward")
+    times = []
+    with Image.open(path) as gif:
+        for at in range(gif.n_frames):
+            gif.seek(at)
+            times.append(gif.info["duration"])
+    assert {*times[:-1]} == {800}
+    assert times[-1] == 3000
+
+
+def test_a_moving_picture_of_many_moments_is_faster():
+    assert seconds(2) == seconds(150) == SECONDS
+    assert 1000 * seconds(1000) == pytest.approx(120)
+    assert seconds(100_000) == 0.02  # faster ones are slow in most viewers
 
 
 def test_the_letters_of_a_figure_have_a_key_unless_the_legend_is_off(trace, tmp_path):
@@ -614,11 +648,33 @@ def test_on_a_slide_the_gradient_of_each_layer_of_a_deep_chain_is_a_number(tmp_p
 def test_a_gradient_that_has_not_arrived_is_said_in_words_and_not_as_dots(tmp_path, options):
     with gviz.record(tmp_path / "t.gviz"):
         chain_of((2, 2), torch)
-    svg, _ = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", at="L", **({"figure": "one-column"} | options))
+    (start,) = (phase.start for phase in load(tmp_path / "t.gviz").phases if phase.kind == "backward")
+    svg, _ = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", at=start, **({"figure": "one-column"} | options))
     assert "·" not in words_of(svg)
     assert "not yet" in words_of(svg) or ".grad" in words_of(svg)
-    svg, _ = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", at="L", labels="short", figure="two-columns", force=True)
-    assert words_of(svg).count("not yet") == 8  # 6 operations, and what is incoming to 2 leaves
+    wide = {"labels": "short", "figure": "two-columns", "force": True}
+    svg, _ = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", at=start, **wide)
+    assert words_of(svg).count("not yet") == 7  # 5 operations, and what is incoming to 2 leaves
+
+
+@pytest.mark.parametrize(("shape", "note"), [((), "numbers without labels"), ((9, 9), "the norms of gradients")])
+def test_the_note_of_narrow_boxes_says_norms_only_of_tensors(tmp_path, shape, note):
+    with gviz.record(tmp_path / "t.gviz"):
+        values = [torch.ones(shape).requires_grad_() for _ in range(4)]
+        a, b, c, d = values
+        e = a * b + c
+        (torch.tanh(e * d / 10 + a).sum() * 2).backward()
+    _, notes = drawn(tmp_path / "t.gviz", tmp_path / "f.svg", figure="one-column")
+    assert any(f"boxes show {note}" in one for one in notes), notes
+
+
+@pytest.mark.parametrize("options", [{}, {"figure": "16:9"}, {"level": "modules"}], ids=str)
+def test_a_figure_of_a_moment_before_any_pass_has_nothing_about_gradients(trace, tmp_path, options):
+    options = {"figure": "two-columns"} | options
+    words = words_of(drawn(trace, tmp_path / "f.svg", at="forward", **options)[0])
+    assert not {".grad", "grad", "incoming", "not yet", "None", "each"} & {*words}
+    assert not any("∂" in word or "|g|" in word for word in words)
+    assert any("|g|" in word for word in words_of(drawn(trace, tmp_path / "g.svg", **options)[0]))
 
 
 @pytest.mark.parametrize("style", ["cs231n", "micrograd"])

@@ -17,7 +17,7 @@ from gviz.render.graphviz.dot import Manner, dot
 from gviz.render.graphviz.legend_table import BOXES, LINES, legend_rows
 from gviz.render.graphviz.process import draw
 from gviz.render.graphviz.spine import spine
-from gviz.render.legend import SIGNS, legend
+from gviz.render.legend import SIGNS, key, legend
 from gviz.render.picture_request import ExportOptions, Part, drawing, last_moment, moment_scene
 from gviz.render.theme import LIGHT
 
@@ -36,6 +36,37 @@ def test_gradients_are_mathematics_a_whole_one_is_equal_and_a_part_is_added():
     assert {"∂L/∂x += 4", "∂L/∂y = 1.92"} <= formulas(drawn)
     assert "∂L/∂h: gradient of the result L with respect to h" in legend(drawn)
     assert "∂L/∂y = 1.92" in dot(drawn)
+
+
+def test_the_result_has_another_sign_where_the_program_has_its_own_L():
+    def cost_of_a_length():
+        w, L = (torch.tensor(value, requires_grad=True) for value in (3.0, 2.0))
+        area = w * L
+        cost = area**2
+        cost.backward()
+        return w, L, area, cost
+
+    def two_results_of_a_length():
+        w, L = (torch.tensor(value, requires_grad=True) for value in (3.0, 2.0))
+        area, J = w * L, w + L
+        (area + 1).backward()
+        (J * 2).backward()
+        return w, L, area, J
+
+    def loss_called_L():
+        x = torch.tensor(3.0, requires_grad=True)
+        L = x * x
+        L.backward()
+        return x, L
+
+    drawn = picture(cost_of_a_length)
+    assert {"∂cost/∂w = 24", "∂cost/∂L = 36", "∂cost/∂area = 12"} <= formulas(drawn)
+    assert "∂cost/∂h: gradient of the result cost with respect to h" in legend(drawn)
+    assert not any("L: " in sign for sign in key(drawn))
+    drawn = picture(two_results_of_a_length)
+    assert "∂E/∂J = 2" in formulas(drawn)
+    assert any(sign.startswith("E: ") for sign in key(drawn))
+    assert "∂L/∂x += 3" in formulas(picture(loss_called_L))
 
 
 def norm_of_many():

@@ -11,6 +11,7 @@ from gviz.engine import nn
 from gviz.errors import GvizError
 from gviz.explain import module_costs
 from gviz.explain.module_costs import Costs
+from gviz.render import detail_that_fits
 from gviz.render.boxes.graph_options import Options
 from gviz.render.picture_request import ExportOptions, Part, requested_scene
 

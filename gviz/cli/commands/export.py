@@ -57,7 +57,7 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     default="",
     metavar="PATH",
     help="Output file; the suffix sets the format. A folder (frames/) or a number pattern (step%03d.png) writes one "
-    "picture for each moment; - is standard output.",
+    "picture for each moment that changes it; - is standard output.",
 )
 @click.option("--format", default="svg", metavar="NAME", help="The format for -o - (default: svg).")
 @at_option("Draw this moment", "the last before the optimizer steps or the graph is freed; for a page the first")

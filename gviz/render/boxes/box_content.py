@@ -36,6 +36,7 @@ class Box:
     * `longest`: in a series of moments, the length of its longest row.
     * `is_data`: it represents operations that prepare data.
     * `is_narrow`: it keeps no room for the word of its state.
+    * `is_constant`: it is one use of a constant, and looks like the constant.
     """
 
     key: str
@@ -53,6 +54,7 @@ class Box:
     longest: int = 0
     is_data: bool = field(default=False, repr=False)  # without it, the id of a picture stays: a hash of the scene
     is_narrow: bool = field(default=False, repr=False)
+    is_constant: bool = field(default=False, repr=False)
 
 
 def box(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare: bool) -> Box:
@@ -78,7 +80,9 @@ def _chip(place: Outline, now: Now) -> Box:
     if brings(now, place.node, 0, [(place.user, place.slot)]):
         states = ("receiving",)
     rows = rows_with_comparison(lambda place, now: chip_rows(place, now.states[place.node], now), place, now)
-    return _boxed(place, states, "", rows, f"{place.title}: the same tensor as box #{place.node}")
+    chip = _boxed(place, states, "", rows, f"{place.title}: the same tensor as box #{place.node}")
+    is_constant = now.options.marks and now.timeline.info(place.node).created.kind == "constant"
+    return replace(chip, is_constant=True) if is_constant else chip
 
 
 def _saved(place: Outline, now: Now) -> Box:

@@ -94,7 +94,8 @@ class Rooms:
     """Builder of the boxes of nodes and modules.
 
     `roots` are the nodes where backward passes start; `backward` is true if there is a pass. There may be no rows for
-    gradients of operations (`gradients`) and of leaves (`leaf_gradients`).
+    gradients of operations (`gradients`) and of leaves (`leaf_gradients`). `opened` are the scopes of expanded modules
+    that call only one function: in them, nodes have their own names instead of the function's.
     """
 
     timeline: Timeline
@@ -104,6 +105,7 @@ class Rooms:
     backward: bool
     gradients: bool = True
     leaf_gradients: bool = True
+    opened: frozenset[int] = frozenset()
 
     def _has_gradient(self, info: NodeInfo, role: Role) -> bool:
         """Return whether the box of a node has a row for its gradient."""
@@ -113,9 +115,12 @@ class Rooms:
 
     def of(self, info: NodeInfo) -> Outline:
         """Return the outline of a node's own box."""
-        role, text = self._role(info), node_title(info, self.options)
+        role, text = self._role(info), node_title(info, self.options, is_inner=info.created.scope in self.opened)
         if not self.options.numbered and self.options.titles == "both":
             text = with_argument(self.timeline, info, text)
+        elif self.options.graph_filter.calls and self.options.titles == "both" and exponent_of(info):
+            name, sign, number = text.partition(" #")
+            text = f"{name} {exponent_of(info)}{sign}{number}"
         if self.options.density == "min":
             text = constant_value(info) or text
             return Outline(box_key(info.node), info.node, role, text, cell_len(text), 1)
@@ -138,7 +143,9 @@ class Rooms:
 
     def module(self, last: NodeInfo, group: Group) -> Outline:
         """Return the outline of a collapsed call: its contents, its last result, and its parameters' gradient."""
-        text, key = group_title(group, last, map(self.timeline.info, group.inner), self.options), module_key(group.call)
+        number = number_in_call(self.timeline, group)
+        text = group_title(group, last, map(self.timeline.info, group.inner), self.options, number)
+        key = module_key(group.call)
         role: Role = "module"
         if group.call.is_source_call:
             role = "op" if self.roots.isdisjoint(group.inner) else "root"
@@ -152,16 +159,17 @@ class Rooms:
             wide = brief_module_width(text, last.created.first_value, makes=makes) + 4 * self.options.graph_filter.calls
             if self.options.stacks:
                 wide = brief_stacked_width(text, last.created.first_value, makes=makes)
-            if group.call.is_source_call and (self.options.lists_elements or self.options.stacks):
-                own = brief_width(last, text, role, self.options)
-                wide = own if self.options.stacks else max(wide, own)
+            if group.call.is_source_call:
+                wide = brief_width(last, text, role, self.options)
             wide = max(wide, bars_width(bars, BRIEF_BARS) if bars else 0)
             sends = bool(group.parameters) and self.leaf_gradients
             sends = sends or (group.call.is_source_call and self._has_gradient(last, role))
             height = 2 + bool(bars) + (self.options.stacks and sends)
             return Outline(key, last.node, role, text, wide, height, group=group)
         grads = self.backward and bool(group.parameters)
-        width = max(cell_len(text) + STATUS_ROOM, self._value_width(last, "op"), 30)
+        width = max(cell_len(text) + STATUS_ROOM, self._value_width(last, "op"))
+        if has_contents(group, self.options):
+            width = max(width, CONTENTS)
         gives = value_lines(last.created.first_value, self.options) if makes else 0
         receives = gives if group.call.is_source_call and self._has_gradient(last, role) else 0
         adds = grads and group.call.of > 1
@@ -257,16 +265,18 @@ def _is_unknown(info: NodeInfo) -> bool:
     return info.created.kind == "op" and not any(known)
 
 
-def node_title(info: NodeInfo, options: Options) -> str:
-    """Return the title of a node's box: ``b = mul #4``. Where room is short, a node with a name has no number."""
+def node_title(info: NodeInfo, options: Options, *, is_inner: bool = False) -> str:
+    """Return the title of a node's box: ``b = mul #4``. Where room is short, a node with a name has no number.
+
+    A node that `is_inner` in the call of a function has its own name instead of the function's.
+    """
     if options.titles == "backward" and info.created.kind == "op" and info.op.grad_fn:
         return clipped(info.op.grad_fn, options.longest_name)
     if options.titles == "name":
         unnamed = f"#{info.node}" if options.numbered else "" if info.created.kind == "op" else called(info)
         return clipped_name(info.name or unnamed, options.longest_name)
     if options.graph_filter.calls and info.created.kind == "op":
-        is_inner = info.op.more or info.created.scope in options.graph_filter.opened
-        name = shown(own_name(info)) if is_inner else public_name(info)
+        name = shown(own_name(info)) if is_inner or info.op.more else public_name(info)
         return _call_title(info, _with_mode(name, info, options), options)
     named = options.density == "brief" and info.name
     is_short = named or options.density == "min" or not options.numbered
@@ -314,10 +324,37 @@ def has_contents(group: Group, options: Options) -> bool:
     return not is_named or len(group.inner) > 1 or bool(group.parameters)
 
 
-def group_title(group: Group, last: NodeInfo, inner: Iterable[NodeInfo], options: Options) -> str:
-    """Return the title of the box of a collapsed call with these `inner` nodes."""
+CONTENTS = 30
+"""Characters for the contents of a collapsed call."""
+
+
+COMMUTATIVE = frozenset({"add", "mul", "multiply", "rsub"})
+"""Operations whose number may be written after their name, wherever it is in the program: ``rsub 1`` is ``1 - x``."""
+
+
+def number_in_call(timeline: Timeline, group: Group) -> str:
+    """Return the only number in the box of an operation with two operands, ``0.5`` in ``0.5 * x``, else an empty text.
+
+    Otherwise the number would be in no box.
+    """
+    if not group.call.is_source_call or len(group.inner) != 1:
+        return ""
+    operands = [node for node, _ in timeline.info(group.inner[0]).created.inputs]
+    constants = [timeline.info(node) for node in group.buffers]
+    numbers = [info for info in constants if dict(info.created.attrs).get("number") is True]
+    return constant_value(numbers[0]) if len(numbers) == len(constants) == 1 and len(operands) == 2 else ""
+
+
+def group_title(group: Group, last: NodeInfo, inner: Iterable[NodeInfo], options: Options, number: str = "") -> str:
+    """Return the title of the box of a collapsed call with these `inner` nodes, and with its `number`: ``mul 0.5``.
+
+    A number that is the first of two operands is before the name: ``1 sub`` for ``1 - x``.
+    """
     if group.call.is_source_call:
-        return _call_title(last, with_mode(group.call.kind, *inner), options)
+        name = with_mode(group.call.kind, *inner)
+        is_first = bool(number) and last.created.inputs[0][0] in group.buffers
+        is_first = is_first and group.call.kind not in COMMUTATIVE
+        return _call_title(last, (f"{number} {name}" if is_first else f"{name} {number}").rstrip(), options)
     if group.preparation is not None:
         return _data_title(group.preparation, last, options)
     if group.repeat is not None:

@@ -14,7 +14,7 @@ from itertools import product
 from msgspec.structs import replace as replace_struct
 
 from gviz.explain.hook_effects import HookEffect
-from gviz.explain.tracking import untracked_word
+from gviz.explain.tracking import takes_shape, untracked_word
 from gviz.explain.value_computation import saved_edge
 from gviz.render.boxes.box_row import Row, Style
 from gviz.render.boxes.box_size import (
@@ -326,7 +326,7 @@ def _brief_gradient(place: Outline, info: NodeInfo, state: NodeState, room: int,
     if not (now.leaf_gradients if leaf else now.gradients):
         return None
     if info.created.untracked and not leaf:
-        return Row(untracked_word(info.created.untracked), "muted", shares_line=True)
+        return Row(untracked_word("inputs" if takes_shape(info) else info.created.untracked), "muted", shares_line=True)
     if place.role == "constant" or not (leaf or info.created.requires_grad):
         return None
     word = "in" if leaf else "grad"

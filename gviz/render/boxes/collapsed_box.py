@@ -97,7 +97,7 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
         rows.append(_adds(group, now))
     if group.parameters and now.leaf_gradients:
         rows.append(_gradient(group, now))
-    if (each := _bars(group, now)) is not None:
+    if now.gradients and (each := _bars(group, now)) is not None:
         rows.append(each)
     return fitting_rows(rows, place, now)
 
@@ -210,7 +210,7 @@ def _bars(group: Group, now: Now, most_bars: int = MOST_BARS) -> Row | None:
     if parameters := now.timeline.once(part_parameters, group):
         label, norms = EACH, [gradient_norm(nodes, now.states) for nodes in parameters]
     elif results := now.timeline.once(step_results, group):
-        symbols = {gradient_symbol(now.timeline.info(node)) for node, _ in results}
+        symbols = {gradient_symbol(now.timeline.info(node), now.result) for node, _ in results}
         symbol = symbols.pop() if len(symbols) == 1 else ""
         label, norms = f"|{symbol}|" if symbol else EACH, [_incoming_norm(*result, now) for result in results]
     else:

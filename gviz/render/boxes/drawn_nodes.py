@@ -15,6 +15,7 @@ from gviz.render.boxes.edges import Origins
 from gviz.render.boxes.graph_options import Content, Options
 from gviz.render.boxes.node_states import writes_in_place
 from gviz.trace.graph_state import Iteration, NodeInfo
+from gviz.trace.navigation import gradient_readings
 from gviz.trace.timeline import Timeline
 
 PART = 2000
@@ -47,6 +48,7 @@ def shown_nodes(
     content: Content,
     also: int = 0,
     passes: bool = True,
+    readings: bool = True,
 ) -> tuple[dict[int, NodeInfo], list[NodeInfo]]:
     """Return the nodes to show, in order of creation, and those of them that were made in `part` or in the iteration.
 
@@ -57,6 +59,7 @@ def shown_nodes(
     left_out = {
         *_left_out(timeline, iteration, own, content),
         *(() if passes else _of_passes(timeline, iteration, own)),
+        *(() if readings else gradient_readings(timeline, iteration)),
     } - {also}
     if part is None and content != "all":
         infos |= {node: timeline.info(node) for node in _data_inputs(timeline, infos, iteration)}
@@ -211,14 +214,16 @@ def roots_of(timeline: Timeline, iteration: Iteration) -> set[int]:
 def has_gradients(timeline: Timeline, iteration: Iteration, options: Options) -> bool:
     """Return whether the boxes of an iteration have rows for gradients: in a picture, if a pass was recorded in it.
 
-    In the terminal they always have room: the pass of a running program may come.
+    In the terminal they always have room: the pass of a running program may come. A figure of a moment before all
+    passes has none.
     """
-    return not options.marks or bool(timeline.phases_in(iteration, "backward"))
+    return not options.marks or (bool(timeline.phases_in(iteration, "backward")) and not options.before_pass)
 
 
 def has_leaf_gradients(timeline: Timeline, iteration: Iteration, options: Options) -> bool:
     """Return whether the boxes of leaves have a row for ``.grad``, which may be of an earlier iteration."""
-    return has_gradients(timeline, iteration, options) or timeline.once(_has_grads, iteration.end)
+    end = iteration.start if options.before_pass else iteration.end
+    return has_gradients(timeline, iteration, options) or timeline.once(_has_grads, end)
 
 
 def _has_grads(timeline: Timeline, end: int) -> bool:

@@ -82,9 +82,6 @@ class Edge:
 ADDED = "+="
 """The sign before a contribution to a gradient."""
 
-SYMBOL = "∂L/∂"
-"""The sign before the name of a tensor for its gradient."""
-
 LONGEST_SYMBOL = 10
 """The most characters of a name in the symbol of a gradient."""
 
@@ -121,7 +118,7 @@ def _gradient(link: Link, now: Now) -> Edge:
         label,
         states,
         numbers,
-        symbol=gradient_symbol(now.timeline.info(link.node)),
+        symbol=gradient_symbol(now.timeline.info(link.node), now.result),
         whole=state is not None and state.outputs[link.output_nr].expected == 1 and not effects,
     )
     if not now.options.marks:
@@ -134,12 +131,17 @@ def hook_words(effect: HookEffect, now: Now) -> str:
     return f"{effect.words(now.timeline)}{effect.registered(now.timeline)}"
 
 
-def gradient_symbol(info: NodeInfo) -> str:
-    """Return ``∂L/∂h`` for the gradient of a result that has a short name, and else an empty text."""
+def symbol_start(result: str) -> str:
+    """Return the sign before the name of a tensor for its gradient: ``∂L/∂`` for the result L."""
+    return f"∂{result}/∂"
+
+
+def gradient_symbol(info: NodeInfo, result: str) -> str:
+    """Return ``∂L/∂h`` for the gradient of the result L in a tensor that has a short name, and else an empty text."""
     name = info.name if cell_len(info.name) <= LONGEST_SYMBOL else info.name.rpartition(".")[2]
     if not name or cell_len(name) > LONGEST_SYMBOL or info.returned > 1:
         return ""
-    return f"{SYMBOL}{shown(name)}"
+    return f"{symbol_start(result)}{shown(name)}"
 
 
 def _hooks(link: Link, parts: Sequence[Contribution], now: Now) -> list[HookEffect]:

@@ -78,6 +78,8 @@ class Options:
     * `unrecorded`: an operation without known values is its name and its state.
     * `overlay`: each box shows what it costs, in a row of its own: memory that is saved for backward, or time.
     * `passes`: operations that a backward pass computed for itself are drawn.
+    * `readings`: operations that only read gradients after the passes, such as norms that are printed, are drawn.
+    * `before_pass`: it is a figure of a moment before any pass of its iteration, and has no place for gradients.
     * `longest_name`: the most characters of a name in a title, unless two names would be equal then.
     * `numbered`: titles contain the numbers of nodes, and ``[+]`` for a collapsed module.
     """
@@ -105,6 +107,8 @@ class Options:
     unrecorded: bool = False
     overlay: CostKind | None = None
     passes: bool = True
+    readings: bool = True
+    before_pass: bool = False
     longest_name: int = MAX_TITLE
 
     @property

@@ -8,9 +8,11 @@ expanded modules (`open_calls`). Frames never intersect, because a box has one c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+
+from rich.cells import cell_len
 
 from gviz.explain.failed_call import FailedCall, failed_call
 from gviz.explain.tracking import as_in
@@ -50,6 +52,7 @@ from gviz.render.boxes.edges import (
 from gviz.render.boxes.folding import CallGraph, Folded, ModuleCall, calls_around, fold, graph_of
 from gviz.render.boxes.function_calls import with_level
 from gviz.render.boxes.graph_options import Options
+from gviz.render.boxes.shown_moment import RESULT
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.value_text import CUT
@@ -59,7 +62,8 @@ from gviz.values.value_text import CUT
 class Structure:
     """The boxes in order of creation and the lines of one iteration. `levels` is the length of the longest path.
 
-    `shown` are the nodes that are in a box. A part of the structure keeps those of the whole.
+    `shown` are the nodes that are in a box. A part of the structure keeps those of the whole. `result` is the sign for
+    the result of the passes in the names of gradients.
     """
 
     iteration: int
@@ -68,6 +72,7 @@ class Structure:
     levels: int
     options: Options = field(default_factory=Options)
     shown: frozenset[int] = frozenset()
+    result: str = RESULT
 
 
 Form = tuple[tuple[int, ...], int, int, str, int]
@@ -98,7 +103,13 @@ def structure(
     """
     options = options or Options()
     infos, own = shown_nodes(
-        timeline, iteration, part, content=options.content, also=options.also, passes=options.passes
+        timeline,
+        iteration,
+        part,
+        content=options.content,
+        also=options.also,
+        passes=options.passes,
+        readings=options.readings,
     )
     infos = as_in(timeline, iteration, infos)
     own = [infos[info.node] for info in own]
@@ -106,11 +117,13 @@ def structure(
     graph, graph_filter = with_level(timeline, graph, infos, options.graph_filter)
     folded = fold(graph, graph_filter)
     roots, backward = _roots(timeline, iteration, own)
+    backward = backward and not options.before_pass
     users = [*reached(infos, iteration), *own] if part is None and backward else own
     boxes = _boxes(folded, infos, users, options)
     gradients = has_gradients(timeline, iteration, options)
     of_leaves = gradients or has_leaf_gradients(timeline, iteration, options)
-    rooms = Rooms(timeline, iteration, options, frozenset(roots), backward, gradients, of_leaves)
+    opened = graph_filter.opened & graph.units.keys()
+    rooms = Rooms(timeline, iteration, options, frozenset(roots), backward, gradients, of_leaves, opened)
     places = [rooms.of(infos[node]) for node in folded.shown]
     places = _with_modules(places, [rooms.module(infos[group.inner[-1]], group) for group in folded.groups])
     places = _with_distinct_names(places, rooms, infos)
@@ -148,7 +161,8 @@ def structure(
         places = [*(places if options.frames else named_by_model(places))]
         places = [replace(place, enclosing_calls=place.enclosing_calls[: options.frames]) for place in places]
     shown = frozenset(node for place in places for node in place.nodes)
-    return Structure(iteration.index, tuple(places), tuple(lines), _levels(infos, users, boxes), options, shown)
+    levels, result = _levels(infos, users, boxes), result_sign(infos.values(), roots)
+    return Structure(iteration.index, tuple(places), tuple(lines), levels, options, shown, result)
 
 
 def _failed(
@@ -187,7 +201,7 @@ def _boxes(folded: Folded, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo
     )
     boxes = Boxes(of, {}, groups=groups, apart=apart)
     many = len(folded.shown) + len(folded.groups) > options.split_above
-    return _split(boxes, {node: infos[node] for node in folded.shown}, own) if many else boxes
+    return _split(boxes, {node: infos[node] for node in folded.shown}, own, options) if many else boxes
 
 
 def _with_modules(places: list[Outline], modules: list[Outline]) -> list[Outline]:
@@ -234,8 +248,47 @@ def _roots(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) ->
     return {info.node for info in own if info.created.kind == "op" and info.node not in used}, False
 
 
-def _split(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo]) -> Boxes:
-    """Return the boxes with a chip for each use of a leaf except the first, which keeps the leaf's own box."""
+LONGEST_RESULT = 5
+"""The most characters of the name of a result in the names of gradients: ``∂o/∂a``, ``∂cost/∂w``."""
+LETTERS = (RESULT, "J", "E", "C", "S")
+"""The signs for a result in the names of gradients, the usual one first."""
+
+
+def result_sign(infos: Iterable[NodeInfo], roots: Collection[int]) -> str:
+    """Return the sign for the result in the names of gradients: L, as in ``∂L/∂h``, unless L is something else.
+
+    In a program with its own `L`, such as a length, it is the name of the result, or a letter that is no name there.
+    """
+    names: dict[str, set[int]] = {}
+    for info in infos:
+        names.setdefault(info.name.rpartition(".")[2], set()).add(info.node)
+    if names.get(RESULT, set()) <= {*roots}:
+        return RESULT
+    own = {name for name, nodes in names.items() if nodes == {*roots}}
+    short = [name for name in own if 0 < cell_len(name) <= LONGEST_RESULT and name.isidentifier()]
+    return short[0] if short else next((letter for letter in LETTERS if letter not in names), RESULT)
+
+
+MOST_USES = 3
+"""The most boxes that use data with a single box in a picture."""
+
+
+def _whole_data(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo]) -> frozenset[int]:
+    """Return the constants that only a few boxes use."""
+    users: dict[int, set[str]] = {}
+    for info in own:
+        for node, _ in info.created.inputs:
+            if node in shown and shown[node].created.kind == "constant" and info.node in boxes.of:
+                users.setdefault(node, set()).add(boxes.of[info.node])
+    return frozenset(node for node, keys in users.items() if len(keys) <= MOST_USES)
+
+
+def _split(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Options) -> Boxes:
+    """Return the boxes with a chip for each use of a leaf except the first, which keeps the leaf's own box.
+
+    In a picture, data with few uses is not divided: two boxes would look like two inputs.
+    """
+    whole = _whole_data(boxes, shown, own) if options.marks else frozenset()
     first: dict[int, Output] = {}
     chips: dict[Output, int] = {}
     shared: dict[Output, Output] = {}
@@ -244,6 +297,8 @@ def _split(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo])
         box = boxes.of.get(info.node, "")
         for slot, (node, _) in enumerate(info.created.inputs):
             if not box or box in boxes.apart or node not in shown or shown[node].created.kind == "op":
+                continue
+            if node in whole:
                 continue
             use = info.node, slot
             if box in boxes.groups and modules.setdefault((node, box), use) != use:

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from gviz.events import GradFlowed, NodeCreated, StorageWritten
 from gviz.explain.iteration_words import iteration_suffix
-from gviz.explain.tracking import why_untracked
+from gviz.explain.tracking import takes_shape, why_untracked
 from gviz.render.boxes.shown_moment import Now, is_masked
 from gviz.trace.graph_state import Iteration, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Moment, Timeline
@@ -184,7 +184,7 @@ def remark(timeline: Timeline, info: NodeInfo, iteration: Iteration) -> str:
     if info.iteration != iteration.index:
         return iteration_suffix(timeline, info)
     if info.created.untracked:
-        return why_untracked(info.created, brief=True)
+        return "takes only a shape" if takes_shape(info) else why_untracked(info.created, brief=True)
     return "written in place" if writes_in_place(timeline, info.created) else ""
 
 
@@ -195,9 +195,10 @@ _LOSING = ("no_grad", "inference", "detach", "data", "numbers")
 def cuts(timeline: Timeline, info: NodeInfo) -> bool:
     """Return whether autograd stops tracking a value that requires a gradient at this node.
 
-    What a custom function computes in its forward, and what a backward pass computes, is never tracked, and no cut.
+    What a custom function computes in its forward, and what a backward pass computes, is never tracked, and no cut. Nor
+    is what takes only the shape of a tensor, such as the noise ``randn_like(mu)``.
     """
-    if info.created.untracked not in _LOSING or info.created.during[0]:
+    if info.created.untracked not in _LOSING or info.created.during[0] or takes_shape(info):
         return False
     if not any(node and timeline.info(node).created.requires_grad for node, _ in info.created.inputs):
         return False

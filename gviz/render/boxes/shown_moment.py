@@ -22,6 +22,10 @@ ValueForm = Callable[[Value | None, int, int], str]
 """Writes a value in a number of characters, with a number of digits."""
 
 
+RESULT = "L"
+"""The usual sign for the result of a backward pass in the names of gradients: ``∂L/∂h``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Now:
     """A moment, and the one before it, which shows what the event has changed.
@@ -29,7 +33,8 @@ class Now:
     `first_bad` is the node in which the first nan or inf has appeared by now, or 0. `other` are the states in a
     what-if, if there is one (see `rows_with_comparison`). `after_pass` is set if a pass of the iteration is over; then
     leaves without a gradient are marked. `shown` are the nodes that are in a box of the whole picture. There may be no
-    rows for gradients of operations (`gradients`) and of leaves (`leaf_gradients`).
+    rows for gradients of operations (`gradients`) and of leaves (`leaf_gradients`). `result` is the sign for the result
+    of the passes in the names of gradients.
     """
 
     timeline: Timeline
@@ -43,6 +48,7 @@ class Now:
     shown: frozenset[int] = frozenset()
     gradients: bool = True
     leaf_gradients: bool = True
+    result: str = RESULT
     _uses: dict[tuple[int, int], dict[tuple[int, int], Contribution]] = field(default_factory=dict)
 
     @property

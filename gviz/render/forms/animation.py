@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
-from gviz.render.forms.series import pass_moments, pictures, scenes
+from gviz.render.forms.series import LAST, pass_moments, pictures, scenes, seconds
 from gviz.render.forms.svg import headed, picture_id, style_element, words
 from gviz.render.graphviz.svg_output import scaled, slim
 from gviz.render.picture_request import ExportOptions
 from gviz.render.scene import Scene
 from gviz.trace.timeline import Timeline
-
-SECONDS, LAST = 0.8, 3.0
-"""Seconds for each picture, and for the last one."""
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
@@ -95,7 +92,7 @@ def _nameless(text: str) -> str:
 
 
 def _rules(patterns: dict[tuple[int, ...], int], count: int, prefix: str) -> Iterator[str]:
-    whole = SECONDS * (count - 1) + LAST
+    whole = seconds(count) * (count - 1) + LAST
     for numbers, pattern in patterns.items():
         if numbers[-1] != count - 1:
             yield f"#{prefix} .k{pattern}{{visibility:hidden}}\n"
@@ -113,4 +110,4 @@ def _steps(numbers: Sequence[int], count: int, whole: float) -> Iterator[str]:
     for number in range(count):
         if (number in shown) != before:
             before = number in shown
-            yield f"{number * SECONDS / whole:.4%}{{visibility:{'visible' if before else 'hidden'}}}"
+            yield f"{number * seconds(count) / whole:.4%}{{visibility:{'visible' if before else 'hidden'}}}"

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Sequence
 from io import BytesIO
 from typing import Any
 
-from gviz.render.forms.series import pass_moments, pictures, scenes
+from gviz.render.forms.series import LAST, pass_moments, pictures, scenes, seconds
 from gviz.render.picture_request import ExportOptions
 from gviz.render.theme import Theme
 from gviz.trace.timeline import Timeline
 
-MILLISECONDS, LAST = 800, 3000
-"""Milliseconds for each picture, and for the last one."""
 PIXELS = 2400
 """The most pixels of the longer side, unless the user chooses a scale."""
 SAMPLES = 12
@@ -38,7 +36,7 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> bytes:
     palette.putpalette(_palette(whole, Image.new("RGB", (size[0], size[1] * SAMPLES)), options.colours))
     fitted = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in whole]
     out = BytesIO()
-    times = [*[MILLISECONDS] * (len(fitted) - 1), LAST]
+    times = [*[round(1000 * seconds(len(fitted)))] * (len(fitted) - 1), round(1000 * LAST)]
     fitted[0].save(out, "GIF", save_all=True, append_images=fitted[1:], duration=times, loop=0, optimize=True)
     return out.getvalue()
 

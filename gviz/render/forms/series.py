@@ -1,11 +1,15 @@
-"""Many moments as pictures in one layout, with room for all the texts that the boxes will have."""
+"""Many moments as pictures in one layout, with room for all the texts that the boxes will have.
+
+A pass has many moments that change nothing in a picture: in one of few boxes, most events happen inside of a box. Such
+a moment has no picture of its own.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import Any
 
 from rich.cells import cell_len
@@ -35,6 +39,17 @@ from gviz.trace.timeline import Timeline
 MOST_MOMENTS = 150
 """The most pictures of a series; a pass with more events is shown node by node."""
 
+SECONDS, LAST = 0.8, 3.0
+"""Seconds for each picture of a moving picture, and for the last one."""
+MOST_SECONDS = MOST_MOMENTS * SECONDS
+"""The most seconds of a moving picture: one of more moments is faster."""
+
+
+def seconds(count: int) -> float:
+    """Return how long each of this many pictures is seen, in whole hundredths of a second, as in a GIF."""
+    return max(round(min(SECONDS, MOST_SECONDS / count), 2), 0.02)
+
+
 CHANGING = (
     e.NodeCreated, e.StorageWritten, e.DataSet, e.BackwardStarted, e.StepStarted, e.GradFlowed, e.GradAccumulated,
     e.GradSet, e.BackwardFinished, e.Failed,
@@ -59,7 +74,7 @@ def pass_moments(timeline: Timeline, n: int) -> tuple[int, ...]:
 
 
 def scenes(timeline: Timeline, moments: Sequence[int], options: ExportOptions) -> list[Scene]:
-    """Return the same graph at every moment: the graph of the last moment's iteration."""
+    """Return the same graph at every moment that changes the picture: the graph of the last moment's iteration."""
     check_moment(timeline, moments[-1])
     words = drawing(timeline, moments[-1], options, as_picture=True, fits=True)
     shape = moment_structure(timeline, moments[-1], words)
@@ -70,6 +85,9 @@ def scenes(timeline: Timeline, moments: Sequence[int], options: ExportOptions) -
     if options.figure:
         seen = as_figures(seen, options.colours.form.card)
         seen = seen if options.legend else [replace(one, key=()) for one in seen]
+    has_caption = options.colours.form.caption
+    same = groupby(seen, lambda one: one if has_caption else replace(one, caption="", code=""))
+    seen = [[*equal][-1] for _, equal in same]
     longest = [
         max((len(row.text) for box in versions for row in box.rows), default=0)
         for versions in zip(*(one.boxes for one in seen), strict=True)
@@ -166,7 +184,7 @@ def _widest_edge(versions: Sequence[Edge]) -> Edge:
 
 
 def frames(timeline: Timeline, moments: Sequence[int], options: ExportOptions, picture: Picture) -> Iterator[bytes]:
-    """Yield one picture for each moment, for a numbered series of files."""
+    """Yield one picture for each moment that changes it, for a numbered series of files."""
     for one in pictures(scenes(timeline, moments, options), options, picture):
         scales = picture == "svg" and not options.figure
         yield scaled(one.decode("utf-8"), options.scale or 1.0).encode("utf-8") if scales else one

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, pairwise, permutations
+from itertools import combinations, groupby, pairwise, permutations
 from math import hypot
 from typing import Literal, NamedTuple
 
@@ -458,8 +458,10 @@ def _beside(path: Sequence[Spot], by: float) -> list[Spot]:
 def curve(path: Sequence[Spot], shift: float = 0.0) -> list[Spot]:
     """Return a path with round corners as the points of Bezier curves.
 
-    `shift` is how far the path is to the right of its wire, so that the corners of parallel lines have one centre.
+    `shift` is how far the path is to the right of its wire, so that the corners of parallel lines have one centre. A
+    piece without a length, where an arrow takes all of it, is no piece.
     """
+    path = [spot for spot, _ in groupby(path)]
     points = [path[0]]
 
     def straight_to(spot: Spot) -> None:

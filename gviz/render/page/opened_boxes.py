@@ -122,7 +122,14 @@ def options_with_open(timeline: Timeline, iteration: Iteration, options: Options
 
     Of more equal parts than there is room for, only the first is opened.
     """
-    infos, _ = shown_nodes(timeline, iteration, content=options.content, also=options.also, passes=options.passes)
+    infos, _ = shown_nodes(
+        timeline,
+        iteration,
+        content=options.content,
+        also=options.also,
+        passes=options.passes,
+        readings=options.readings,
+    )
     base = options.graph_filter
     graph, _ = with_level(timeline, graph_of(timeline, infos.values()), infos, base)
     chains = {chain for node in group.inner if (chain := graph.calls.get(node, ()))}

@@ -4,8 +4,7 @@ import pytest
 from render.logs import two_shares
 
 from gviz.render.file_formats import exporter_for
-from gviz.render.forms.animation import SECONDS
-from gviz.render.forms.series import pass_moments, scenes
+from gviz.render.forms.series import SECONDS, pass_moments, scenes
 from gviz.render.picture_request import ExportOptions
 
 NOT_RUN = "not run: selenium is not installed"
