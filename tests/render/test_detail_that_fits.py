@@ -513,7 +513,7 @@ def test_what_has_no_gradient_after_a_pass_and_where_the_graph_is_cut_is_marked(
     status = {re.sub(r" (leaf )?#\d+$", "", box.title): box.status for box in scene.boxes}
     assert (status["w"], status["v"], status["h = detach"]) == ("no gradient", "done", "cut")
     (cut,) = (box for box in scene.boxes if box.status == "cut")
-    assert cut.rows[-1].text.startswith("cut by detach at test_detail_level.py:")
+    assert cut.rows[-1].text.startswith("cut by detach at test_detail_that_fits.py:")
 
 
 @pytest.mark.parametrize("density", ["min", "brief"])
