@@ -74,3 +74,23 @@ def test_a_mean_of_two_gradients_and_a_leaf_made_of_its_sum_are_meant(text, engi
 )
 def test_a_sum_that_a_step_uses_is_not_meant(text, engine, checks):
     assert "not-cleared" in kinds(text, engine, checks)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        (SHARPNESS.replace("AFTER", "pass"), "note"),
+        (
+            SHARPNESS.replace("moves = []", "saved = [p.detach().clone() for p in net.parameters()]\n    moves = []")
+            .replace("zip(net.parameters(), moves)", "zip(net.parameters(), saved)")
+            .replace("p.sub_(move)", "p.copy_(move)")
+            .replace("AFTER", "pass"),
+            "note",
+        ),
+        (SHARPNESS.replace("p.sub_(move)", "p.mul_(0.9)").replace("AFTER", "pass"), "error"),
+    ],
+)
+def test_a_sum_with_the_gradient_at_numbers_that_are_taken_back_may_be_meant(text, level, engine, checks):
+    found = [one for one in checks.of_text(text, engine).found if one.finding.kind == "not-cleared"]
+    assert {one.level for one in found} == {level}

@@ -156,6 +156,13 @@ READ = {
         "    opt.step()", "    opt.step()\n    opt.lr = 0.001\n    for group in opt.param_groups:\n"
         "        group['lr'] = opt.lr"
     ),
+    "an optimizer of the program's own": program(
+        "class Own(torch.optim.SGD):\n    pass\nopt = Own(net.parameters(), lr=0.01)\nopt.lr = 0.001"
+    ).replace("opt = torch.optim.Adam([p for p in net.parameters() if p.requires_grad], lr=0.01)\n", ""),
+    "a rate that is also written to the groups": program().replace(
+        "    opt.step()",
+        "    opt.step()\n    opt.lr = 0.001\n    for group in opt.param_groups:\n        group['lr'] = 0.001",
+    ),
     "the rate of something else": program("class Settings: pass\noptions = Settings()\noptions.lr = 0.01"),
 }  # fmt: skip
 

@@ -18,6 +18,7 @@ from gviz.explain.optimizer_construction import constructions
 from gviz.explain.program_text import (
     ProgramText,
     all_programs,
+    assigned_parts,
     binds_name,
     classes_named,
     frame_of_part,
@@ -92,7 +93,8 @@ def unread_attributes(survey: Survey) -> Iterator[Finding | None]:
         attributes = [part for one in text.statements for part in one.parts(ast.Attribute)]
         read = {part.attr for part in attributes if isinstance(part.ctx, ast.Load)}
         read |= {part.attr for part in attributes if ast.unparse(part.value) == "self"}
-        made = {name for kind in kinds for one in constructions(text, kind) for name in one.targets}
+        own = {one.node.name for one in text.statements if isinstance(one.node, ast.ClassDef)}
+        made = {name for kind in kinds - own for one in constructions(text, kind) for name in one.targets}
         for one in text.statements:
             match one.node:
                 case ast.Assign(targets=[ast.Attribute() as target], value=value):
@@ -121,11 +123,14 @@ def _is_misspelt(name: str) -> bool:
 
 
 def _is_copied(text: ProgramText, target: ast.Attribute) -> bool:
-    """Return whether a line writes the attribute to an item, as ``group["lr"] = optimizer.lr``."""
+    """Return whether the program also writes the option to the groups: ``group["lr"] = rate``."""
     return any(
-        any(isinstance(part, ast.Attribute) and part.attr == target.attr for part in ast.walk(one.node.value))
+        isinstance(one.node, ast.Assign | ast.AugAssign)
+        and any(
+            isinstance(part, ast.Subscript) and getattr(part.slice, "value", None) == _OPTIONS[target.attr]
+            for part in assigned_parts(one.node)
+        )
         for one in text.statements
-        if isinstance(one.node, ast.Assign) and isinstance(one.node.targets[0], ast.Subscript)
     )
 
 

@@ -62,7 +62,8 @@ _ROOM = 40
 # first gradient again. Accumulation over micro-batches (backward, backward, step) never leaves filled before the step.
 # A program that scales or clips a ``.grad`` before its step changes no state. Two more sums are meant: one whose update
 # in between was taken back (``p.add_(e); ...; p.sub_(e)``) and that is then halved, and one that becomes the leaf,
-# without the leaf's own numbers (``w.copy_(-w.grad / t)``, dual averaging).
+# without the leaf's own numbers (``w.copy_(-w.grad / t)``, dual averaging). A sum with the gradient at changed numbers
+# that were taken back may be meant even if it is not halved, as that of an attack on an embedding: it is a note.
 
 
 @dataclass(slots=True)
@@ -125,6 +126,10 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
                     and isinstance(event, StorageWritten | DataSet)
                     and _is_refreshed(survey, updated[0], seq, event, written)
                 ):
+                    for node, leaf in [(node, leaves[node]) for node in updated]:
+                        old, numbers[node] = numbers.get(node), event.value
+                        if leaf.before is not None and _takes_back(leaf.before, old, event.value):
+                            leaf.before, leaf.taken_back = None, True
                     continue
                 for node, leaf in [(node, leaves[node]) for node in updated]:
                     old = numbers.get(node)
@@ -316,7 +321,7 @@ def _not_cleared_finding(timeline: Timeline, leaf: _LeafGrad, times: int) -> Fin
         fix = f"{fix}, or w.grad = None after the update"
     if not is_step and variable:
         fix = f"{shown(variable)}.grad = None before each backward(), for example after the update"
-    return Finding("not-cleared", text, seq, event.node, parts, fix, at, numbers, edit=edit)
+    return Finding("not-cleared", text, seq, event.node, parts, fix, at, numbers, suspected=leaf.taken_back, edit=edit)
 
 
 def _clearing_edit(timeline: Timeline, node: int, used: int, at: Frame | None) -> Edit | None:

@@ -126,14 +126,14 @@ def plateau_mode(survey: Survey) -> Iterator[Finding | None]:
     for at, name, edit in (one for frame in files for one in _plateaus_for_minima(timeline, frame)):
         text = titled("a schedule for a minimum gets {}, which is to rise", shown(name))
         part = Finding("used", "the learning rate was lowered, as a number that rises is no progress there", seq)
-        fix = 'mode="max" for an accuracy or a score; or give step() the loss'
+        fix = 'mode="max" for an accuracy; or give step() the loss'
         yield Finding("plateau-mode", text, seq, 0, (part,), fix, at, edit=edit)
         return
 
 
 _RISING = frozenset(
-    {"acc", "accuracy", "accuracies", "f1", "auc", "auroc", "iou", "miou", "dice", "score", "map", "r2", "bleu",
-     "precision", "recall", "psnr", "ssim", "reward", "rewards", "return"}
+    {"acc", "accuracy", "accuracies", "f1", "auc", "auroc", "iou", "miou", "dice", "r2", "bleu",
+     "precision", "recall", "psnr", "ssim", "reward", "rewards"}
 )  # fmt: skip
 _FALLING = frozenset({"loss", "error", "err", "nll", "perplexity", "ppl", "neg", "negative"})
 """Words in the names of numbers that are to rise or to fall."""
