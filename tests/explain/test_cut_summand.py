@@ -371,6 +371,9 @@ NO_RESIDUALS = {
     "another model's": equation(
         "prior = nn.Linear(2, 1)", "du = torch.autograd.grad(prior(t).pow(2).sum(), t)[0]",
         "loss = (u - du[:, :1]).pow(2).mean()"),
+    "the residual of a result whose history is detached": equation(
+        "f = u.detach().requires_grad_()", "du = torch.autograd.grad(f.exp().sum(), f)[0]",
+        "loss = (net(t) + du).pow(2).mean()"),
     "a gradient of the parameters": equation(
         "g = torch.autograd.grad(u.sum(), net[2].bias, retain_graph=True)[0]", "loss = (u - g).pow(2).mean()"),
 }  # fmt: skip

@@ -156,6 +156,13 @@ READ = {
         "    opt.step()", "    opt.step()\n    opt.lr = 0.001\n    for group in opt.param_groups:\n"
         "        group['lr'] = opt.lr"
     ),
+    "an attribute of the program's own object": program(
+        "class Node:\n    def __init__(s):\n        s.require_grad = True\nn = Node()\nn.require_grads = False"
+    ),
+    "a decay by hand": program("opt = torch.optim.SGD(net.parameters(), lr=0.01)\nopt.weight_decay = 0.01").replace(
+        "    opt.step()",
+        "    opt.step()\n    for p in net.parameters():\n        p.data *= 1 - 0.01 * opt.weight_decay",
+    ).replace("opt = torch.optim.Adam([p for p in net.parameters() if p.requires_grad], lr=0.01)\n", ""),
     "an optimizer of the program's own": program(
         "class Own(torch.optim.SGD):\n    pass\nopt = Own(net.parameters(), lr=0.01)\nopt.lr = 0.001"
     ).replace("opt = torch.optim.Adam([p for p in net.parameters() if p.requires_grad], lr=0.01)\n", ""),

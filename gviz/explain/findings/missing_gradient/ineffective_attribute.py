@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from gviz.events import OptimizerStarted, OptimizerStepped, ScopeEntered
@@ -17,9 +17,11 @@ from gviz.explain.finding import Finding
 from gviz.explain.optimizer_construction import constructions
 from gviz.explain.program_text import (
     ProgramText,
+    Statement,
     all_programs,
     assigned_parts,
     binds_name,
+    called_name,
     classes_named,
     frame_of_part,
     method_class,
@@ -92,8 +94,8 @@ def unread_attributes(survey: Survey) -> Iterator[Finding | None]:
         yield None
         attributes = [part for one in text.statements for part in one.parts(ast.Attribute)]
         read = {part.attr for part in attributes if isinstance(part.ctx, ast.Load)}
-        read |= {part.attr for part in attributes if ast.unparse(part.value) == "self"}
         own = {one.node.name for one in text.statements if isinstance(one.node, ast.ClassDef)}
+        of_own = _names_of_objects(text, own)
         made = {name for kind in kinds - own for one in constructions(text, kind) for name in one.targets}
         for one in text.statements:
             match one.node:
@@ -104,13 +106,13 @@ def unread_attributes(survey: Survey) -> Iterator[Finding | None]:
                 case _:
                     continue
             at, name, owner = frame_of_part(text, one.node), target.attr, text.segment(target.value)
-            if _is_misspelt(name) and name not in read and isinstance(value, ast.Constant):
+            if _is_misspelt(name) and name not in read and isinstance(value, ast.Constant) and owner not in of_own:
                 title = titled("{} is no attribute of a tensor: it changes nothing", shown(name))
                 fix = f"{shown(owner)}.requires_grad = {shown(text.segment(value))}"
                 fact = Finding("beside", "the line makes a new attribute, which PyTorch does not read", survey.end)
                 edit = node_replaced(text, target, f"{owner}.requires_grad")
                 yield Finding("unread-attribute", title, survey.end, 0, (fact,), fix, at, edit=edit)
-            elif name in _OPTIONS and owner.split(".")[-1] in made and not _is_copied(text, target):
+            elif name in _OPTIONS and owner.split(".")[-1] in made and not _is_used(text, one, target):
                 title = titled("{} has no effect: the option is in param_groups", f"{shown(owner)}.{name}")
                 option = _OPTIONS[name]
                 fix = f'for group in {shown(owner)}.param_groups: group["{option}"] = …'
@@ -122,8 +124,30 @@ def _is_misspelt(name: str) -> bool:
     return name != "requires_grad" and _MISSPELT.fullmatch(name) is not None
 
 
-def _is_copied(text: ProgramText, target: ast.Attribute) -> bool:
-    """Return whether the program also writes the option to the groups: ``group["lr"] = rate``."""
+def _names_of_objects(text: ProgramText, own: Set[str]) -> set[str]:
+    """Return the names of objects of the program's own classes: what their calls are assigned to, and ``self``.
+
+    Modules count: their attributes are those of `module_flags`.
+    """
+    names = set[str]()
+    for one in text.statements:
+        if isinstance(one.node, ast.Assign) and isinstance(one.node.value, ast.Call):
+            if called_name(one.node.value) in own:
+                names |= {ast.unparse(part) for part in assigned_parts(one.node)}
+        elif isinstance(one.node, ast.FunctionDef) and method_class(one):
+            names |= {argument.arg for argument in one.node.args.args[:1]}
+    return names
+
+
+def _is_used(text: ProgramText, own: Statement, target: ast.Attribute) -> bool:
+    """Return whether the program computes with the attribute, or also writes the option to the groups.
+
+    Such programs have ``group["lr"] = rate``, or a decay by hand. Printing it is no use.
+    """
+    name = ast.unparse(target)
+    reads = (part for one in text.statements if one is not own for part in one.parts(ast.BinOp))
+    if any(ast.unparse(part) == name for each in reads for part in ast.walk(each) if isinstance(part, ast.Attribute)):
+        return True
     return any(
         isinstance(one.node, ast.Assign | ast.AugAssign)
         and any(

@@ -135,8 +135,11 @@ _RISING = frozenset(
     {"acc", "accuracy", "accuracies", "f1", "auc", "auroc", "iou", "miou", "dice", "r2", "bleu",
      "precision", "recall", "psnr", "ssim", "reward", "rewards"}
 )  # fmt: skip
-_FALLING = frozenset({"loss", "error", "err", "nll", "perplexity", "ppl", "neg", "negative"})
-"""Words in the names of numbers that are to rise or to fall."""
+_OF_METRICS = _RISING | {
+    "val", "valid", "validation", "test", "dev", "eval", "train", "mean", "avg", "average", "best", "epoch", "running",
+    "current", "top1", "top5", "macro", "micro", "total", "m", "now", "this",
+}  # fmt: skip
+"""Words of names of numbers that are to rise, and those that may stand beside them: others may change the meaning."""
 
 
 def _plateaus_for_minima(timeline: Timeline, at: Frame | None) -> Iterator[tuple[Frame, str, Edit | None]]:
@@ -150,8 +153,8 @@ def _plateaus_for_minima(timeline: Timeline, at: Frame | None) -> Iterator[tuple
                     continue
                 schedule, place = text.segment(target), frame_of(at, one.first, text)
                 metrics = {_metric(text, call, schedule) for user in text.statements for call in user.parts(ast.Call)}
-                rising = [name for name in metrics - {""} if _RISING & (words := {*name.lower().split("_")})
-                          and not _FALLING & words]  # fmt: skip
+                words = {name: {*name.lower().split("_")} for name in metrics - {""}}
+                rising = [name for name, each in words.items() if each & _RISING and each <= _OF_METRICS]
                 if len(metrics - {""}) == len(rising) == 1:
                     yield place, rising[0], with_keyword(timeline, place, "ReduceLROnPlateau", "mode", '"max"')
 
