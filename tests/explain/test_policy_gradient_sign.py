@@ -58,6 +58,12 @@ RIGHT = {
         "ratio = (log_prob - log_prob.detach()).exp()",
         "loss = -torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()",
     ),
+    "a reward that is the negative of a cost": program(
+        "cost = -reward", "reward = -cost", "loss = -(log_prob * reward).mean()"
+    ),
+    "an entropy bonus in its line": program(
+        "entropy = -(logp.exp() * logp).sum(1)", "loss = -(log_prob * advantage).mean() - 0.01 * entropy.mean()"
+    ),
     "a cost": program("cost = -reward", "loss = (log_prob * cost).mean()"),
     "a baseline less the reward": program("advantage = baseline - reward", "loss = (log_prob * advantage).mean()"),
     "an optimizer that maximizes": program("loss = (log_prob * advantage).mean()").replace(

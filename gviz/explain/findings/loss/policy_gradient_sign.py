@@ -62,7 +62,7 @@ def _products(survey: Survey, root: NodeRecord) -> Iterator[tuple[NodeRecord, No
         term = waiting.pop()
         count += 1
         sources = list(survey.sources(term.record))
-        rewards = [one for one in sources if not one.created.requires_grad]
+        rewards = [one for one in sources if not (one.created.requires_grad or "number" in dict(one.created.attrs))]
         if term.record.op == "mul" and len(sources) == 2 and len(rewards) == 1:
             (policy,) = (one for one in sources if one is not rewards[0])
             if _is_policy_gradient(survey, term.record, policy, rewards[0]):
@@ -113,9 +113,9 @@ def _sign_of_policy(survey: Survey, policy: NodeRecord) -> int:
 
 
 def _sign_of_reward(survey: Survey, reward: NodeRecord) -> int:
-    """Return -1 for the negative of a reward, and for ``baseline - reward``; else 1."""
+    """Return -1 for the negative of a reward, and for ``baseline - reward``; else 1, as for ``reward = -cost``."""
     sources = list(survey.sources(reward))
-    if reward.op == "neg" and sources:
+    if reward.op == "neg" and sources and not _is_of(_REWARD, survey.timeline.info(reward.node).name):
         return -_sign_of_reward(survey, sources[0])
     if reward.op in ("sub", "rsub") and len(sources) == 2:
         subtracted, other = sources[::-1] if reward.op == "sub" else sources
