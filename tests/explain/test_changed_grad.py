@@ -178,8 +178,8 @@ def test_a_write_is_told_without_its_numbers(program, tmp_path):
 
 def test_a_nan_of_its_own_line_is_not_blamed_on_another(tmp_path):
     found = told(each_by_its_own, "b", tmp_path)
-    assert found.text == "the first nan appears in the .grad of #2 b, where it is written"
-    assert [part.kind for part in found.parts] == ["write", "beside"]
+    assert found.text == "this nan appears first in the .grad of #2 b, where it is written"
+    assert [part.kind for part in found.parts] == ["write", "beside", "earlier-nan"]
     assert found.parts[1].text.endswith("which held 1 inf: it may have come from there")
     assert "sqrt" in told(each_by_its_own, "a", tmp_path).text  # its own stayed where it was
 
@@ -233,13 +233,13 @@ def test_an_infinite_norm_clips_the_others_to_zero(tmp_path):
 
 def test_calls_of_their_own_clip_by_norms_of_their_own(tmp_path):
     found = told(clipped_one_by_one, "b", tmp_path)
-    assert found.text == "the first nan appears in the .grad of #2 b, where it is written"
+    assert found.text == "this nan appears first in the .grad of #2 b, where it is written"
     assert found.parts[1].text.endswith("it may have come from there")
 
 
 @pytest.mark.parametrize("program", [bad_in_the_pass_before, written_at_two_lines])
 def test_what_another_pass_or_line_wrote_is_not_suspected(program, tmp_path):
-    assert [part.kind for part in told(program, "b", tmp_path).parts] == ["write"]
+    assert [part.kind for part in told(program, "b", tmp_path).parts] == ["write", "earlier-nan"]
 
 
 def pair(first, second):
@@ -294,7 +294,7 @@ def test_a_bad_grad_that_did_nothing_to_another_is_not_told(program, tmp_path):
 
 def test_what_is_bad_stays_where_it_was_or_was_put_there(tmp_path):
     assert "sqrt" in told(halved, "a", tmp_path).text
-    assert told(filled_with_nan, "a", tmp_path).text.startswith("the first nan appears in the .grad of #1 a, where")
+    assert told(filled_with_nan, "a", tmp_path).text.startswith("this nan appears first in the .grad of #1 a, where")
 
 
 def test_elements_that_were_all_set_are_not_called_cut_off(tmp_path):

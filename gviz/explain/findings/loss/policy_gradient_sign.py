@@ -32,6 +32,7 @@ from gviz.values.number_text import number
 _REWARD = re.compile(r"rewards?|returns?|advantages?|advs?|gains?|rets?", re.IGNORECASE)
 _COST = re.compile(r"costs?|loss(es)?|penalt(y|ies)|regrets?|errors?|energy|energies", re.IGNORECASE)
 _POLICY = re.compile(r"log_?p(rob|i)?s?|log_?probs?|ratios?", re.IGNORECASE)
+_NEGATIVE_LOG_PROBABILITIES = CLASS_LOSSES | {"binary_cross_entropy", "binary_cross_entropy_with_logits"}
 _MOST = 200
 """The most terms of one loss that are examined."""
 _FEWEST = 9
@@ -104,7 +105,7 @@ def _sign_of_policy(survey: Survey, policy: NodeRecord) -> int:
     sign = 1
     for _ in range(_MOST):
         tracked = [one for one in survey.sources(policy) if one.created.requires_grad]
-        if policy.op in CLASS_LOSSES:
+        if policy.op in _NEGATIVE_LOG_PROBABILITIES:
             return -sign
         if policy.op not in RESHAPING | {"neg", "sum"} or len(tracked) != 1:
             break
