@@ -121,16 +121,11 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
                     leaves[node] = _LeafGrad(filled=leaf.added)
             case _:
                 updated = [node for node in _updated(event, holders) if node in leaves]
-                if (
-                    updated
+                is_refreshed = (
+                    bool(updated)
                     and isinstance(event, StorageWritten | DataSet)
                     and _is_refreshed(survey, updated[0], seq, event, written)
-                ):
-                    for node, leaf in [(node, leaves[node]) for node in updated]:
-                        old, numbers[node] = numbers.get(node), event.value
-                        if leaf.before is not None and _takes_back(leaf.before, old, event.value):
-                            leaf.before, leaf.taken_back = None, True
-                    continue
+                )
                 for node, leaf in [(node, leaves[node]) for node in updated]:
                     old = numbers.get(node)
                     if isinstance(event, StorageWritten | DataSet):
@@ -138,6 +133,8 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
                         if leaf.before is not None and _takes_back(leaf.before, old, event.value):
                             leaf.before, leaf.taken_back = None, True
                             continue
+                    if is_refreshed:
+                        continue
                     if leaf.added > leaf.used and not _becomes_the_leaf(survey, node, leaf.used, event):
                         first.setdefault(node, replace(leaf))
                         iterations[node].add(survey.timeline.iteration_at(leaf.added).index)
