@@ -71,8 +71,8 @@ UNUSED_INPUT = r"appears to not have been used in the graph|should be used in th
 def of_unused_input(failure: Failure) -> Finding | None:
     """Return the finding about an input of `autograd.grad` from which the output was not computed.
 
-    It may be a part or a copy of what the output was computed from, made beside it: ``t = points[:, 1:]`` and
-    ``u = net(points)``. Then the line to change is the one that computes the output.
+    Both may be computed from one tensor: ``t = points[:, 1:]`` and ``u = net(points)``. Then the line to change is the
+    one that computes the output.
     """
     timeline = failure.timeline
     found = [_named(failure, place, name) for place, name in enumerate(("outputs", "inputs"))]
@@ -84,12 +84,12 @@ def of_unused_input(failure: Failure) -> Finding | None:
     origins = [node for node in (source.node, *ancestors(timeline, source.node)) if timeline.info(node).name]
     behind = {*ancestors(timeline, output.node)}
     common = next((node for node in origins if node in behind), 0)
-    made = Finding("made", f"{label_at(timeline, source.node)}", source.born, source.node, at=innermost(source))
+    made = Finding("made", label_at(timeline, source.node), source.born, source.node, at=innermost(source))
     if not common:
         fix = f"compute {names[1]} from {names[0]}, or pass allow_unused=True if it may be missing"
         return Finding("failed", text, failure.seq, source.node, (made,), fix, failure.at)
     name = shown(timeline.info(common).name)
-    fact = f"both are computed from {label_at(timeline, common)}: {names[0]} is made beside {names[1]}, not before it"
+    fact = f"both are computed from {label_at(timeline, common)}: {names[1]} does not use {names[0]}"
     part = Finding("made", fact, source.born, source.node, at=innermost(source))
     fix = f"compute {names[1]} from {names[0]}, or differentiate by {name} and take the part of its gradient"
     at = assignment(timeline, failure.at, output.name) or failure.at

@@ -1,7 +1,7 @@
 """What the messages of errors mean: the cause and the fix, for errors that have no file of their own.
 
-`_MEANINGS` has a row for each message with a fixed text. `_EXPLANATIONS` lists the messages of which a recording shows
-more, with the functions that explain them; most of these are in the other files.
+`_MEANINGS` has a row for each message with a fixed text. `_EXPLANATIONS` lists the messages that a recording explains
+further, with the functions that do so; most of these are in the other files.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class _Derivative(NamedTuple):
 
 
 def _derivative_behind(survey: Survey, term: NodeRecord) -> _Derivative | None:
-    """Return the derivative of trained parameters' results by an input of which a term is a multiple or a column."""
+    """Return the derivative that a term is a multiple or a column of: of a trained model's result by its input."""
     timeline = survey.timeline
     for _ in range(_MOST_FACTORS):
         if term.op == "grad" or _is_taken_gradient(timeline, term.node):

@@ -139,7 +139,7 @@ _OF_METRICS = _RISING | {
     "val", "valid", "validation", "test", "dev", "eval", "train", "mean", "avg", "average", "best", "epoch", "running",
     "current", "top1", "top5", "macro", "micro", "total", "m", "now", "this",
 }  # fmt: skip
-"""Words of names of numbers that are to rise, and those that may stand beside them: others may change the meaning."""
+"""Words in the names of numbers that are to rise. Any other word may change the meaning: ``accuracy_mm``."""
 
 
 def _plateaus_for_minima(timeline: Timeline, at: Frame | None) -> Iterator[tuple[Frame, str, Edit | None]]:
@@ -268,7 +268,7 @@ def zero_rate(survey: Survey) -> Iterator[Finding | None]:
 
 
 def whole_steps(survey: Survey) -> Generator[None, None, list[WholeStep]]:
-    """Return the steps of all optimizers that changed parameters, and of which the recording has start and end."""
+    """Return the steps of all optimizers that changed parameters and that are recorded from start to end."""
     steps = list[WholeStep]()
     started: tuple[int, OptimizerStarted] | None = None
     for seq, event in survey.timeline.select((OptimizerStarted, OptimizerStepped)):
