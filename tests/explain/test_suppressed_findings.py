@@ -1,16 +1,48 @@
 """Which findings a check leaves out next to another one: those that follow from it, and no others."""
 
+import pytest
+
 from gviz.explain.finding import Checked, Finding, Number
 from gviz.explain.findings.training_loop.rising_rate import RATE_THAT_WORKED
 from gviz.explain.suppressed_findings import without_consequences
+from gviz.source.call_stack import Frame
 
 
 def kinds(*found):
     return [one.finding.kind for one in without_consequences(None, found)]
 
 
-def one(kind, level="warning", event=9, numbers=()):
-    return Checked(Finding(kind, kind, event, numbers=numbers), level)
+def one(kind, level="warning", event=9, numbers=(), line=0, part=""):
+    at = Frame("train.py", "<module>", line, line, -1, -1) if line else None
+    parts = (Finding(part, part),) if part else ()
+    return Checked(Finding(kind, kind, event, 0, parts, at=at, numbers=numbers), level)
+
+
+RULES = {
+    "parameters that no step moves": ([one("never-stepped", line=3), one("lost-update", line=3)], 1),
+    "an update on another line": ([one("never-stepped", line=3), one("lost-update", line=4)], 2),
+    "a step that names the uncalled backward": (
+        [one("empty-step", part="uncalled"), one("not-called", part="without-backward")], 1),
+    "a step without gradients, and an uncalled step": (
+        [one("empty-step", part="uncalled"), one("not-called", part="without-step")], 2),
+    "an uncalled step": ([one("not-called", part="without-step"), one("never-stepped")], 1),
+    "an uncalled backward": ([one("not-called", part="without-backward"), one("graphs-kept")], 1),
+    "an uncalled zero_grad": ([one("not-called", part="without-zero-grad"), one("not-cleared")], 1),
+    "an uncalled eval": ([one("not-called", part="without-eval"), one("dropout-in-evaluation")], 1),
+    "an uncalled train": ([one("not-called", part="without-train"), one("trained-in-eval")], 1),
+    "an uncalled eval, and gradients that add up": ([one("not-called", part="without-eval"), one("not-cleared")], 2),
+    "steps that add up": ([one("not-cleared"), one("large-steps"), one("nan-born")], 2),
+    "steps that are too large": ([one("large-steps"), one("nan-born"), one("dead-units"), one("saturated")], 1),
+    "a dimension that is named elsewhere": ([one("softmax-dim", line=5), one("default-dim", line=5)], 1),
+    "a loss that does not fall, and a reason": ([one("not-falling"), one("broadcast")], 1),
+    "a loss that does not fall": ([one("not-falling")], 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_finding_leaves_out_what_follows_from_it(name):
+    found, count = RULES[name]
+    assert len(without_consequences(None, found)) == count
 
 
 def test_first_weights_that_are_surely_too_large_are_the_reason_of_what_grows():
