@@ -110,3 +110,16 @@ def test_a_program_keeps_the_thresholds_that_it_sets_while_it_is_recorded(tmp_pa
         assert gc.get_threshold() == (500, 5, 5)
     finally:
         gc.set_threshold(*before)
+
+
+@pytest.mark.torch
+def test_full_collections_are_rarer_while_pytorch_is_recorded_but_not_within_a_budget(tmp_path):
+    torch = pytest.importorskip("torch")
+    before = gc.get_threshold()
+    with gviz.record(tmp_path / "run.gviz") as recording:
+        (torch.ones(2, requires_grad=True) * 2).sum().backward()
+        assert gc.get_threshold() == (*before[:2], 100 * before[2])
+    assert "torch" in recording.framework
+    with gviz.attach(torch.nn.Linear(2, 1), tmp_path / "budget.gviz", budget=0.05):
+        assert gc.get_threshold() == before
+    assert gc.get_threshold() == before
