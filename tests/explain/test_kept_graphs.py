@@ -116,17 +116,6 @@ print(torch.cat(trainer.errors).max())
 """
 
 
-@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
-def test_a_line_of_a_method_that_keeps_rows_is_named_and_detaches_them(engine, checks):
-    (one,) = [each for each in checks.of_text(KEPT_BY_A_METHOD, engine).found if each.finding.kind == "graphs-kept"]
-    assert KEPT_BY_A_METHOD.splitlines()[one.finding.at.line - 1].strip() == "self.errors.append(per_row)"
-    mended = one.finding.edit.applied(KEPT_BY_A_METHOD)
-    assert "self.errors.append(per_row.detach())" in mended
-    after = checks.of_text(mended, engine)
-    assert "graphs-kept" not in {each.finding.kind for each in after.found}
-    assert after.errors == []
-
-
 SUMMED_BY_A_METER = """
 import torch
 from torch import nn
@@ -144,13 +133,21 @@ for i in range(8):
 print(float(meter.total))
 """
 
+KEEPING = [
+    (KEPT_BY_A_METHOD, "self.errors.append(per_row)", "self.errors.append(per_row.detach())"),
+    (SUMMED_BY_A_METER, "meter.update(loss)", "meter.update(loss.item())"),
+]
+
 
 @pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
-def test_the_call_that_passes_a_loss_to_a_sum_is_named(engine, checks):
-    (one,) = [each for each in checks.of_text(SUMMED_BY_A_METER, engine).found if each.finding.kind == "graphs-kept"]
-    assert SUMMED_BY_A_METER.splitlines()[one.finding.at.line - 1].strip() == "meter.update(loss)"
-    mended = one.finding.edit.applied(SUMMED_BY_A_METER)
-    assert "meter.update(loss.item())" in mended
+@pytest.mark.parametrize(("text", "line", "detached"), KEEPING)
+def test_the_line_that_keeps_a_result_or_passes_it_to_a_sum_is_named_and_detaches_it(
+    text, line, detached, engine, checks
+):
+    (one,) = [each for each in checks.of_text(text, engine).found if each.finding.kind == "graphs-kept"]
+    assert text.splitlines()[one.finding.at.line - 1].strip() == line
+    mended = one.finding.edit.applied(text)
+    assert detached in mended
     after = checks.of_text(mended, engine)
     assert "graphs-kept" not in {each.finding.kind for each in after.found}
     assert after.errors == []
