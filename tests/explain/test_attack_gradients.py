@@ -69,6 +69,13 @@ def test_the_pass_of_an_attack_is_named_whose_gradients_a_step_uses(turns, level
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_an_attack_between_the_pass_and_its_step_is_named_too(engine, checks):
+    text = program(turns=2).replace("    opt.step()", "    perturbed(x, y)\n    opt.step()")
+    text = text.replace("net(perturbed(x, y)), y)", "net(x), y)")
+    assert [one.level for one in attacks(text, engine, checks)] == ["warning"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", HARMLESS)
 def test_an_attack_that_leaves_nothing_in_the_parameters_is_not_reported(name, engine, checks):
     assert [str(one) for one in attacks(HARMLESS[name], engine, checks)] == []

@@ -211,8 +211,9 @@ torch.manual_seed(0)
 x, y, w = torch.empty(0, 3), torch.empty(0), torch.zeros(3, requires_grad=True)
 opt = torch.optim.Adam([w], 0.05)
 for step in range(60):
-    new = torch.randn(1 + 10 * (step > 3), 3)
-    x, y = torch.cat([x, new]), torch.cat([y, new.sum(1) + torch.randn(len(new))])
+    few = step < 3
+    new = torch.randn(1 if few else 40, 3) * (0.05 if few else 1)
+    x, y = torch.cat([x, new]), torch.cat([y, new.sum(1) + (0.01 if few else 0.5) * torch.randn(len(new))])
     loss = (x @ w - y).pow(2).sum()
     opt.zero_grad()
     loss.backward()

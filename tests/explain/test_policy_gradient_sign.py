@@ -64,6 +64,10 @@ RIGHT = {
     "an entropy bonus in its line": program(
         "entropy = -(logp.exp() * logp).sum(1)", "loss = -(log_prob * advantage).mean() - 0.01 * entropy.mean()"
     ),
+    "the negative of an entropy in its line": program(
+        "neg_entropy = (logp.exp() * logp).sum(1)",
+        "loss = -(log_prob * advantage).mean() + 0.01 * neg_entropy.mean()",
+    ),
     "an action of two": program(
         "log_prob = -F.binary_cross_entropy_with_logits(logp[:, 0], (action[:, 0] > 1).float(), reduction='none')",
         "loss = -(log_prob * advantage).mean()",

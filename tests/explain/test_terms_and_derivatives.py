@@ -592,7 +592,7 @@ print(loss)
         BOTH),
     "a plateau of an accuracy that is a distance": (
         PLATEAU + "sched = torch.optim.lr_scheduler.ReduceLROnPlateau(opt, patience=0)" + EPOCHS
-        + "    accuracy_mm = val.item()\n    sched.step(accuracy_mm)\n", BOTH),
+        + "    accuracy_mm = 0.5\n    sched.step(accuracy_mm)\n", BOTH),
     "a plateau of a share of right answers": (
         PLATEAU + "sched = torch.optim.lr_scheduler.ReduceLROnPlateau(opt, mode='max', patience=0)" + EPOCHS
         + "    sched.step(right)\n", BOTH),

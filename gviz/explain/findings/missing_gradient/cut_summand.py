@@ -146,7 +146,7 @@ def _derivative_behind(survey: Survey, term: NodeRecord) -> _Derivative | None:
     if by is None or not isinstance(captured, GradCaptured) or by.created.kind == "parameter":
         return None
     started = next((event for _, event in survey.passes if event.pass_nr == captured.pass_nr), None)
-    if by.node in survey.optimized or started is None or started.create_graph:
+    if by.node in survey.optimized or started is None:
         return None
     is_trained = not survey.optimized.isdisjoint(survey.history(*(root for root, _ in started.roots)))
     return _Derivative(term.node, by.node) if is_trained else None

@@ -56,9 +56,7 @@ def _attack(step: TakenStep, inputs: defaultdict[int, set[int]]) -> list[int] | 
     """Return the passes of a step that were run for the gradient of an input; None if there is no other pass."""
     attacks = [numbers for numbers in step.passes.values() if all(inputs[number] for number in numbers)]
     others = [number for numbers in step.passes.values() if numbers not in attacks for number in numbers]
-    if len(attacks) != 1 or not others or any(inputs[number] for number in others):
-        return None
-    return attacks[0] if max(attacks[0]) < max(others) else None
+    return attacks[0] if len(attacks) == 1 and others and not any(inputs[number] for number in others) else None
 
 
 def _finding(survey: Survey, step: TakenStep, passes: list[int], target: int) -> Finding:

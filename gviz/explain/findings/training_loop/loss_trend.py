@@ -78,7 +78,7 @@ def diverging(survey: Survey) -> Iterator[Finding | None]:
         pairs = [(survey.nodes[node].value, timeline.memory_value(node, 0, survey.end)) for node in known]
         rate = _rate_of_optimizer(timeline)
         finding = replace(_finding(survey, losses[-1][0], values, rate), suspected=not _grow(pairs))
-        if finding.suspected and _sizes_grow(survey, losses[0][0], losses[-1][0]):
+        if _sizes_grow(survey, losses[0][0], losses[-1][0]):
             return  # a sum over all data so far
         step = next((event for _, event in timeline.select((OptimizerStarted,))), None)
         if step is not None and not finding.suspected:
