@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from gviz.events import GradAccumulated, GradRetained, GradSet, grad_left
+from gviz.events import Event, GradAccumulated, GradRetained, GradSet, OptimizerStepped, grad_left
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import OutputState
 from gviz.trace.timeline import Timeline
@@ -232,3 +233,27 @@ def _elements(timeline: Timeline, value: Value | None) -> Array | None:
     """Return all elements in double precision, if they were stored and are real and finite."""
     array = timeline.array(value) if value is not None and not bad_text(value) else None
     return array.astype(np.float64) if array is not None and array.dtype.kind == "f" else None
+
+
+# What the steps of optimizers used
+
+Additions = dict[int, list[tuple[int, GradAccumulated]]]
+"""By parameter, the events with which passes added to its ``.grad`` since it was cleared or stepped with."""
+
+
+def additions_at_steps(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, OptimizerStepped, Additions] | None]:
+    """Yield each step with the additions to the gradients that it used; None for the other events in between.
+
+    `events` has the events of the classes `GradAccumulated`, `GradSet` and `OptimizerStepped`, in order.
+    """
+    used: Additions = defaultdict(list)
+    for seq, event in events:
+        match event:
+            case GradAccumulated(node=node, value=value):
+                used[node] = [*(used[node] if value is not None else []), (seq, event)]
+            case GradSet(node=node, how=how) if how in CLEARED:
+                used.pop(node, None)
+            case OptimizerStepped(parameters=parameters):
+                yield seq, event, {node: used.pop(node) for node in parameters if node in used}
+                continue
+        yield None

@@ -205,6 +205,24 @@ for fold in range(3):
         loss.backward()
         opt.step()
 """,
+    "more models than two losses have, as in a search over folds": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+x = torch.randn(120, 3)
+y = 2 * x.sum(1, keepdim=True) + torch.randn(120, 1)
+def fit(rows, decay):
+    net = nn.Linear(3, 1)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1, weight_decay=decay)
+    for step in range(30):
+        loss = (net(x[rows]) - y[rows]).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+for decay in (0.0, 0.5, 2.0):
+    for fold in range(4):
+        fit(torch.arange(120) % 4 != fold, decay)
+""",
     "a sum over all data so far": """
 import torch
 torch.manual_seed(0)

@@ -85,6 +85,47 @@ RIGHT = {
 }
 
 
+OPPONENTS = """
+import torch
+from torch import nn
+torch.manual_seed(1)
+agent, other = nn.Linear(6, 4), nn.Linear(6, 4)
+payoff = torch.randn(4, 4)
+optimizers = [torch.optim.Adam(one.parameters(), lr=0.02) for one in (agent, other)]
+for step in range(20):
+    context = torch.randn(64, 6)
+    logps = [torch.log_softmax(one(context), dim=1) for one in (agent, other)]
+    actions = [torch.multinomial(logp.detach().exp(), 1) for logp in logps]
+    log_prob, other_log_prob = (logp.gather(1, action).squeeze(1) for logp, action in zip(logps, actions))
+    reward = payoff[actions[0], actions[1]].squeeze(1)
+    loss = -(log_prob * (reward - reward.mean())).mean()
+    other_loss = (OTHER * (reward - reward.mean())).mean()
+    for optimizer, each in zip(optimizers, (loss, other_loss)):
+        optimizer.zero_grad()
+        each.backward(retain_graph=True)
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_opponent_of_another_policy_lowers_its_reward(engine, checks):
+    opponents = OPPONENTS.replace("OTHER", "other_log_prob")
+    assert signs(opponents, engine, checks) == []
+    (one,) = signs(opponents.replace("loss = -(", "loss = (", 1), engine, checks)[:1]
+    assert "wrong sign" in one.finding.text
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_second_loss_of_one_policy_is_no_opponent(engine, checks):
+    text = (
+        OPPONENTS.replace("OTHER", "log_prob").replace("(other_loss", "(loss").replace("(loss, other_loss)", "(loss,)")
+    )
+    text = text.replace(
+        "each.backward(retain_graph=True)", "each.backward(retain_graph=True)\n        other_loss.backward()"
+    )
+    assert len(signs(text, engine, checks)) == 1
+
+
 def signs(text, engine, checks):
     outcome = checks.of_text(text, engine)
     assert outcome.errors == []

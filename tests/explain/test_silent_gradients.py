@@ -374,6 +374,25 @@ for step in range(3):
 def test_a_sum_from_which_no_step_gets_a_gradient_is_no_finding(kinds):
     assert "summed-loss" not in kinds(SUMMED.replace("LAST", "torch.autograd.grad(net(x).sum(), net.weight)"))
     assert "summed-loss" in kinds(SUMMED.replace("LAST", "net(x).sum().backward(); opt.step()"))
+    cleared = "opt.zero_grad()\nnet(x).sum().backward()\nopt.zero_grad()\nnet(x).mean().backward()\nopt.step()"
+    assert "summed-loss" not in kinds(SUMMED.replace("LAST", cleared))
+    assert "summed-loss" in kinds(
+        SUMMED.replace("LAST", cleared.replace("opt.zero_grad()\nnet(x).mean", "net(x).mean"))
+    )
+
+
+def test_a_sum_over_rows_that_each_have_a_row_of_the_parameters_is_no_finding(kinds):
+    program = """
+goal = torch.randn(32, 3)
+z = torch.zeros(ROWS, 3, requires_grad=True)
+opt = torch.optim.SGD([z], lr=0.1)
+for step in range(3):
+    opt.zero_grad()
+    (z - goal).pow(2).mean(1).sum().backward()
+    opt.step()
+"""
+    assert "summed-loss" not in kinds(program.replace("ROWS", "32"))
+    assert "summed-loss" in kinds(program.replace("ROWS", "1"))
 
 
 def test_a_check_of_gradients_that_restores_its_inputs_changes_nothing(kinds):

@@ -13,14 +13,16 @@ operand, as ``x - x.sum()`` is. A sum with a small factor, or divided by the num
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Generator, Iterator
 from itertools import islice
 from math import isclose
 
-from gviz.events import OptimizerStepped
+from gviz.events import GradAccumulated, GradSet, OptimizerStepped
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.training_loop.gradient_accumulation import divided_passes
+from gviz.explain.grad_history import additions_at_steps
 from gviz.explain.operation_sets import RESHAPING
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import Edit, with_dim, without_call, without_method
@@ -158,30 +160,46 @@ _FEWEST_SUMMED_ROWS = 16
 """The batch size from which on a sum instead of a mean changes the learning rate noticeably."""
 
 
-def summed_loss(survey: Survey) -> Iterator[Finding]:
-    """Yield losses that sum over the first dimension, and from which an optimizer's parameters get their gradients.
+def summed_loss(survey: Survey) -> Iterator[Finding | None]:
+    """Yield losses that sum over the first dimension, and whose gradients the steps of an optimizer use.
 
-    A program that divides these gradients before the step has its mean.
+    A program that divides these gradients before the step has its mean. If each row of the loss has its own row of all
+    parameters, the sum is that of independent problems, and each gradient is the one of its problem.
     """
     timeline = survey.timeline
-    last_step = max((seq for seq, _ in survey.select(OptimizerStepped)), default=0)
-    accumulated = ((seq, event) for seq, event in survey.accumulated if event.node in survey.optimized)
-    training = {event.pass_nr for seq, event in accumulated if seq < last_step}  # a later one reads gradients of data
-    training -= divided_passes(survey)
-    roots = dict.fromkeys(node for _, event in survey.passes if event.pass_nr in training for node, _ in event.roots)
-    for record in (survey.nodes[node] for node in roots if node in survey.nodes):
+    leaves = yield from survey.once(_leaves_of_passes)
+    training = leaves.keys() - divided_passes(survey)
+    passes = [event for _, event in survey.passes if event.pass_nr in training]
+    roots = {node: leaves[event.pass_nr] for event in passes for node, _ in event.roots if node in survey.nodes}
+    for record, parameters in ((survey.nodes[node], parameters) for node, parameters in roots.items()):
+        yield None
         source = next(survey.sources(record), None)
         if source is None or not _adds_up(record) or not source.shape or source.shape[0] < _FEWEST_SUMMED_ROWS:
             continue
         if is_weighted_mean(survey, record):
             continue
         rows = source.shape[0]
+        known = [survey.nodes[node] for node in parameters if node in survey.nodes]
+        if known and all(one.shape[:1] == (rows,) for one in known):
+            continue
         text = titled(f"{{}} adds up {rows} rows, and does not take their mean", label(timeline, record.node))
         size = f"it adds up {shape_text(source.shape)}: every gradient is {rows} times that of the mean"
         part = Finding("operand", size, source.seq, source.node)
         fix = f"mean() or reduction='mean'; if the sum is meant, a learning rate {rows} times smaller"
         at, numbers = innermost(timeline.info(record.node)), (Number("rows", rows, source.seq),)
         yield Finding("summed-loss", text, record.seq, record.node, (part,), fix, at, numbers, suspected=True)
+
+
+def _leaves_of_passes(survey: Survey) -> Generator[None, None, dict[int, set[int]]]:
+    """Return by pass the parameters to which it brought a gradient that a step used."""
+    leaves: defaultdict[int, set[int]] = defaultdict(set)
+    for found in additions_at_steps(survey.select(GradAccumulated, GradSet, OptimizerStepped)):
+        yield None
+        if found is not None:
+            for node, parts in found[2].items():
+                for _, part in parts:
+                    leaves[part.pass_nr].add(node)
+    return dict(leaves)
 
 
 def is_weighted_mean(survey: Survey, record: NodeRecord) -> bool:

@@ -7,7 +7,8 @@ The path from the loss to such a product shows whether its sign is turned: by a 
 Example. ``loss = (dist.log_prob(action) * advantage).mean()`` in place of ``-(…).mean()``.
 
 Limits. What a factor means is known by its name only: one that is called a cost or a regret is to become small. So it
-is a note, unless the rewards of the recording fall. A ratio of probabilities counts as a log-probability does.
+is a note, unless the rewards of the recording fall. A ratio of probabilities counts as a log-probability does. An
+opponent, which lowers the reward that another policy raises, is left out.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from statistics import fmean, pstdev
 
@@ -49,15 +51,26 @@ def policy_gradient_sign(survey: Survey) -> Iterator[Finding | None]:
         for node, _ in event.roots:
             if node in survey.nodes:
                 by_line.setdefault(survey.nodes[node].created.stack, []).append(survey.nodes[node])
-    for roots in by_line.values():
+    latest = [list(_products(survey, roots[-1])) for roots in by_line.values()]
+    for roots, products in zip(by_line.values(), latest, strict=True):
         yield None
-        found = next(_products(survey, roots[-1]), None)
-        if found is not None:
-            yield _finding(survey, roots, *found)
+        found = next((one for one in products if one.sign > 0), None)
+        if found is not None and not any(_is_opponent(survey, found, other) for row in latest for other in row):
+            yield _finding(survey, roots, found)
 
 
-def _products(survey: Survey, root: NodeRecord) -> Iterator[tuple[NodeRecord, NodeRecord]]:
-    """Yield the products with the wrong sign of a loss, each with its reward."""
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A log-probability times a reward, as a term of a loss; `sign` is that of the reward in the loss."""
+
+    record: NodeRecord
+    policy: NodeRecord
+    reward: NodeRecord
+    sign: float
+
+
+def _products(survey: Survey, root: NodeRecord) -> Iterator[_Product]:
+    """Yield the products of a log-probability and a reward that are terms of a loss."""
     waiting, count = [Term(root)], 0
     while waiting and count < _MOST:
         term = waiting.pop()
@@ -67,12 +80,22 @@ def _products(survey: Survey, root: NodeRecord) -> Iterator[tuple[NodeRecord, No
         if term.record.op == "mul" and len(sources) == 2 and len(rewards) == 1:
             (policy,) = (one for one in sources if one is not rewards[0])
             if _is_policy_gradient(survey, term.record, policy, rewards[0]):
-                if term.factor * _sign_of_policy(survey, policy) * _sign_of_reward(survey, rewards[0]) > 0:
-                    yield term.record, rewards[0]
+                sign = term.factor * _sign_of_policy(survey, policy) * _sign_of_reward(survey, rewards[0])
+                yield _Product(term.record, policy, rewards[0], sign)
                 continue
         if term.record.op in ("minimum", "min"):  # of a ratio and the same clipped
             waiting += [Term(one, term.factor) for one in sources if one.created.requires_grad]
         waiting += summands(survey, term)
+
+
+def _is_opponent(survey: Survey, one: _Product, other: _Product) -> bool:
+    """Return whether two policies without a common parameter push one reward in opposite directions, as in a game."""
+    if other.sign >= 0:
+        return False
+    parameters = [survey.optimized.intersection(survey.history(each.policy.node)) for each in (one, other)]
+    rewards = [{each.reward.node, *ancestors(survey.timeline, each.reward.node)} for each in (one, other)]
+    names = (survey.timeline.info(node).name for node in rewards[0] & rewards[1])
+    return parameters[0].isdisjoint(parameters[1]) and any(_is_of(_REWARD, name) for name in names)
 
 
 def _is_policy_gradient(survey: Survey, product: NodeRecord, policy: NodeRecord, reward: NodeRecord) -> bool:
@@ -125,8 +148,8 @@ def _sign_of_reward(survey: Survey, reward: NodeRecord) -> int:
     return 1
 
 
-def _finding(survey: Survey, roots: Sequence[NodeRecord], product: NodeRecord, reward: NodeRecord) -> Finding:
-    timeline = survey.timeline
+def _finding(survey: Survey, roots: Sequence[NodeRecord], found: _Product) -> Finding:
+    timeline, product, reward = survey.timeline, found.record, found.reward
     name = timeline.info(reward.node).name
     what = label(timeline, reward.node) if name else "the reward"
     text = titled("{} has the wrong sign: it makes actions with a high reward rarer", label(timeline, product.node))
@@ -142,9 +165,16 @@ def _finding(survey: Survey, roots: Sequence[NodeRecord], product: NodeRecord, r
         parts.append(Finding("falls", fell, roots[-1].seq, reward.node))
         numbers = (Number("first", first), Number("last", last))
     fix = "-(log_prob * advantage).mean(): the loss is the negative of what is to become large"
-    found = tuple(parts)
     return Finding(
-        "policy-sign", text, product.seq, product.node, found, fix, survey.at(product), numbers, suspected=not falls
+        "policy-sign",
+        text,
+        product.seq,
+        product.node,
+        tuple(parts),
+        fix,
+        survey.at(product),
+        numbers,
+        suspected=not falls,
     )
 
 
@@ -152,10 +182,12 @@ def _mean_rewards(survey: Survey, roots: Sequence[NodeRecord]) -> list[float]:
     """Return the mean of the rewards of each pass: of the first tensor behind its products that is called a reward."""
     means = []
     for root in roots:
-        found = next(_products(survey, root), None)
-        behind = (survey.nodes.get(node) for node in ancestors(survey.timeline, found[1].node)) if found else iter(())
+        found = next((one for one in _products(survey, root) if one.sign > 0), None)
+        behind = (
+            (survey.nodes.get(node) for node in ancestors(survey.timeline, found.reward.node)) if found else iter(())
+        )
         named = (one for one in behind if one is not None and _is_of(_REWARD, survey.timeline.info(one.node).name))
-        stats = one.stats if (one := next(named, found[1] if found else None)) is not None else None
+        stats = one.stats if (one := next(named, found.reward if found else None)) is not None else None
         if stats is not None and isfinite(stats.mean):
             means.append(stats.mean)
     return means

@@ -26,7 +26,7 @@ from gviz.events import GradAccumulated, GradSet, OptimizerStepped, StepStarted
 from gviz.explain.backward_passes import pass_started, roots_of_pass
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
-from gviz.explain.grad_history import CLEARED
+from gviz.explain.grad_history import additions_at_steps
 from gviz.explain.operation_sets import LOSSES_OF_PAIRS, SAME_NUMBERS
 from gviz.explain.program_text import receiver
 from gviz.explain.recording_survey import NodeRecord, Survey
@@ -83,24 +83,17 @@ def steps_by_call(survey: Survey) -> Generator[None, None, dict[int, list[TakenS
     """Return the first steps of each call of ``step()``, by its stack, and which passes have filled what they use."""
     by_optimizer: dict[int, list[TakenStep]] = {}
     calls = {event.pass_nr: event.stack for _, event in survey.passes}
-    used: defaultdict[int, list[tuple[int, GradAccumulated]]] = defaultdict(list)
-    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
+    for found in additions_at_steps(survey.select(GradAccumulated, GradSet, OptimizerStepped)):
         yield None
-        match event:
-            case GradAccumulated(node=node, value=value):
-                used[node] = [*(used[node] if value is not None else []), (seq, event)]
-            case GradSet(node=node, how=how) if how in CLEARED:
-                used.pop(node, None)
-            case OptimizerStepped(stack=stack, parameters=parameters):
-                if len(by_optimizer.setdefault(stack, [])) < _MOST_PASSES:
-                    numbers = {part.pass_nr for node in parameters for _, part in used.get(node, ())}
-                    passes: defaultdict[int, list[int]] = defaultdict(list)
-                    for number in sorted(numbers):
-                        passes[calls.get(number, 0)].append(number)
-                    last = {node: used[node][-1] for node in parameters if used.get(node)}
-                    by_optimizer[stack].append(TakenStep(seq, event, dict(passes), last))
-                for node in parameters:
-                    used.pop(node, None)
+        if found is None:
+            continue
+        seq, event, used = found
+        if len(by_optimizer.setdefault(event.stack, [])) < _MOST_PASSES:
+            passes: defaultdict[int, list[int]] = defaultdict(list)
+            for number in sorted({part.pass_nr for parts in used.values() for _, part in parts}):
+                passes[calls.get(number, 0)].append(number)
+            last = {node: parts[-1] for node, parts in used.items()}
+            by_optimizer[event.stack].append(TakenStep(seq, event, dict(passes), last))
     return by_optimizer
 
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from gviz.events import DataSet, GradCaptured, OptimizerStarted, OptimizerStepped, StorageWritten, grad_left
 from gviz.events.optimizer_options import option_text
-from gviz.explain.backward_passes import divergence_bound, loss_at, passes_by_loss, row_text
+from gviz.explain.backward_passes import divergence_bound, leaves_of_pass, loss_at, passes_by_loss, row_text
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.custom_functions.custom_backward_rule import REVERSAL
@@ -38,6 +38,7 @@ from gviz.explain.parameter_updates import growth, maximizes, options_of, rates_
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import at_text, innermost
 from gviz.explain.tracking import ancestors
+from gviz.trace.graph_state import Phase
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.plain_text import shown
@@ -332,7 +333,7 @@ def not_falling(survey: Survey) -> Iterator[Finding | None]:
     if len(steps) != 1 or len(calls) != 1 or len(survey.passes) < _FEWEST_LOSSES or timeline.failures:
         return
     yield None
-    phases = passes_by_loss(timeline)[-1].phases
+    phases = _of_last_model(timeline, passes_by_loss(timeline)[-1].phases)
     if len(phases) < _FEWEST_LOSSES or any(REVERSAL.search(name) for name in survey.by_op):
         return
     known = [one for phase in phases if (one := loss_at(timeline, phase.start)) is not None]
@@ -349,6 +350,12 @@ def not_falling(survey: Survey) -> Iterator[Finding | None]:
         _has_made_target(survey, root) or _sizes_grow(survey, known[0][0], root)
     ):
         yield _not_falling_finding(survey, root, first, last, len(values))
+
+
+def _of_last_model(timeline: Timeline, phases: Sequence[Phase]) -> Sequence[Phase]:
+    """Return the passes that reach a leaf that the last of them reaches, such as those of the last fold."""
+    leaves = {*leaves_of_pass(timeline, phases[-1])}
+    return [phase for phase in phases if not leaves.isdisjoint(leaves_of_pass(timeline, phase))]
 
 
 def _has_made_target(survey: Survey, root: int) -> bool:
