@@ -94,3 +94,30 @@ def test_a_sum_that_a_step_uses_is_not_meant(text, engine, checks):
 def test_a_sum_with_the_gradient_at_numbers_that_are_taken_back_may_be_meant(text, level, engine, checks):
     found = [one for one in checks.of_text(text, engine).found if one.finding.kind == "not-cleared"]
     assert {one.level for one in found} == {level}
+
+
+TWO_POINTS = """
+import torch
+torch.manual_seed(0)
+w = torch.tensor([2.0, -1.5], requires_grad=True)
+opt = torch.optim.SGD([w], lr=0.02)
+for step in range(4):
+    e = 0.4 * torch.randn(2)
+    opt.zero_grad()
+    with torch.no_grad():
+        w += e
+    (0.5 * w.pow(2).sum()).backward()
+    with torch.no_grad():
+        w -= 2 * e
+    (0.5 * w.pow(2).sum()).backward()
+    with torch.no_grad():
+        w += BACK
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("back", "level"), [("e", "note"), ("0.2 * e", "error")])
+def test_gradients_on_both_sides_of_a_point_may_be_meant(back, level, engine, checks):
+    found = checks.of_text(TWO_POINTS.replace("BACK", back), engine).found
+    assert {one.level for one in found if one.finding.kind == "not-cleared"} == {level}

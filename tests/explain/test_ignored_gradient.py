@@ -104,6 +104,15 @@ def test_a_product_that_would_have_another_shape_is_no_edit(engine, checks):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_without_an_edit_the_place_is_the_line_that_computes_what_is_returned(engine, checks):
+    backward = "ctx, g):\n(x,) = ctx.saved_tensors\ng_in = 2 * x  #!\nreturn g_in"
+    text = program(f"{SAVED}return (x * x).sum(dim=1)", backward,
+                   "(Mine.apply(net[:2](x)) * torch.arange(16.0)).mean() + net(x).mean()")  # fmt: skip
+    (one,) = found_in(text, engine, checks)
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", READ)
 def test_a_backward_that_reads_its_gradient_or_needs_none_is_not_reported(name, engine, checks):
     assert [str(one) for one in found_in(READ[name], engine, checks)] == []

@@ -170,6 +170,9 @@ READ = {
         "    opt.step()",
         "    opt.step()\n    opt.lr = 0.001\n    for group in opt.param_groups:\n        group['lr'] = 0.001",
     ),
+    "a flag of the settings": program(
+        "from types import SimpleNamespace\noptions = SimpleNamespace(rate=0.01)\noptions.requires_gradient = False"
+    ),
     "the rate of something else": program("class Settings: pass\noptions = Settings()\noptions.lr = 0.01"),
 }  # fmt: skip
 

@@ -287,7 +287,8 @@ def _rule_finding(survey: Survey, record: NodeRecord, one: GradientCheck) -> Fin
     if ignored is not None:
         fix = f"multiply what it returns by {ignored.name}, the incoming gradient: the chain rule needs it"
         edit = ignored.edit if _is_elementwise(survey, record) else None
-        return Finding("wrong-rule", text, step, record.node, parts, fix, ignored.at, edit=edit)
+        made = _backward_line(survey, record, step, one.position) if edit is None else None
+        return Finding("wrong-rule", text, step, record.node, parts, fix, made or ignored.at, edit=edit)
     at = _backward_line(survey, record, step, one.position)
     return Finding("wrong-rule", text, step, record.node, parts, fix, at, suspected=not factor)
 

@@ -124,15 +124,20 @@ def _is_misspelt(name: str) -> bool:
     return name != "requires_grad" and _MISSPELT.fullmatch(name) is not None
 
 
+_NAMESPACES = {"Namespace", "SimpleNamespace", "parse_args", "EasyDict"}
+"""Calls whose results hold the settings of a program under any names."""
+
+
 def _names_of_objects(text: ProgramText, own: Set[str]) -> set[str]:
-    """Return the names of objects of the program's own classes: what their calls are assigned to, and ``self``.
+    """Return the names of namespaces and of objects of the program's own classes: what their calls are assigned to, and
+    ``self``.
 
     Modules count: their attributes are those of `module_flags`.
     """
     names = set[str]()
     for one in text.statements:
         if isinstance(one.node, ast.Assign) and isinstance(one.node.value, ast.Call):
-            if called_name(one.node.value) in own:
+            if called_name(one.node.value) in own | _NAMESPACES:
                 names |= {ast.unparse(part) for part in assigned_parts(one.node)}
         elif isinstance(one.node, ast.FunctionDef) and method_class(one):
             names |= {argument.arg for argument in one.node.args.args[:1]}

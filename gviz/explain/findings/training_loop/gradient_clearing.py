@@ -60,10 +60,11 @@ _ROOM = 40
 #
 # ``loss.backward(); opt.step(); loss.backward(); opt.step()`` goes filled, used, added, used: the second step used the
 # first gradient again. Accumulation over micro-batches (backward, backward, step) never leaves filled before the step.
-# A program that scales or clips a ``.grad`` before its step changes no state. Two more sums are meant: one whose update
-# in between was taken back (``p.add_(e); ...; p.sub_(e)``) and that is then halved, and one that becomes the leaf,
-# without the leaf's own numbers (``w.copy_(-w.grad / t)``, dual averaging). A sum with the gradient at changed numbers
-# that were taken back may be meant even if it is not halved, as that of an attack on an embedding: it is a note.
+# A program that scales or clips a ``.grad`` before its step changes no state. Two more sums are meant: one whose
+# updates in between were taken back (``p.add_(e); ...; p.sub_(e)``, or ``add_(e); ...; sub_(2 * e); ...; add_(e)``) and
+# that is then halved, and one that becomes the leaf, not from its own numbers (``w.copy_(-w.grad)``, dual averaging).
+# A sum with the gradient at changed numbers that were taken back may be meant even if it is not halved, as that of an
+# attack on an embedding: it is a note.
 
 
 @dataclass(slots=True)
@@ -93,6 +94,7 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
     iterations: defaultdict[int, set[int]] = defaultdict(set)
     written: _Writers = defaultdict(dict)  # of the memory of results, not of parameters
     numbers = {record.node: record.value for record in survey.nodes.values() if record.created.kind != "op"}
+    start = dict(numbers)  # the numbers of each leaf when its .grad was last cleared, or used by a step
     of_parameters = {
         output.storage
         for record in survey.nodes.values()
@@ -115,6 +117,7 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
                 how in CLEARED or _is_used(leaves[node]) or _is_replaced(survey.timeline, event)
             ):
                 leaves.pop(node, None)
+                start[node] = numbers.get(node)
             case GradSet(node=node):  # scaled or clipped, before its step
                 leaf = leaves[node]
                 if leaf.taken_back and leaf.used < leaf.added and _is_halved(survey.timeline, leaf.added, event):
@@ -130,13 +133,17 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
                     old = numbers.get(node)
                     if isinstance(event, StorageWritten | DataSet):
                         numbers[node] = event.value
-                        if leaf.before is not None and _takes_back(leaf.before, old, event.value):
+                        earlier = (leaf.before, start.get(node)) if leaf.before is not None else ()
+                        if any(one is not None and _takes_back(one, old, event.value) for one in earlier):
                             leaf.before, leaf.taken_back = None, True
                             continue
+                    else:
+                        start[node] = old
                     if is_refreshed:
                         continue
                     if leaf.added > leaf.used and not _becomes_the_leaf(survey, node, leaf.used, event):
-                        first.setdefault(node, replace(leaf))
+                        found = first.setdefault(node, replace(leaf))
+                        found.taken_back |= leaf.taken_back  # in the first iteration, the write before is unknown
                         iterations[node].add(survey.timeline.iteration_at(leaf.added).index)
                     leaf.used = seq
                     leaf.before = old if isinstance(event, StorageWritten | DataSet) else None
