@@ -131,6 +131,7 @@ from gviz.explain.findings.training_loop import (
     optimizer_made_in_loop,
     overwritten_setting,
     recurrent_state,
+    repeated_parameter,
     reversed_list,
     rising_rate,
     running_sum,
@@ -1063,6 +1064,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "a parameter that did not change in steps with a gradient",
         find=unchanged_parameters.unchanged,
+    ),
+    Kind(
+        "repeated-parameter",
+        "warning",
+        "a parameter that is more than once in the list of an optimizer, so that each step updates it twice",
+        find=repeated_parameter.repeated_parameters,
     ),
     Kind(
         "undone-steps",

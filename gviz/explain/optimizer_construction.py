@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gviz.events import OptimizerStarted
+from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.explain.program_text import (
     ProgramText,
     Statement,
@@ -33,6 +33,11 @@ class Construction:
     targets: frozenset[str]
 
     @property
+    def line(self) -> Frame:
+        """The call."""
+        return frame_of_part(self.text, self.call, function_name(self.statement))
+
+    @property
     def rate_line(self) -> Frame:
         """The learning rate in the call, ``lr=0.1``; the whole call without one."""
         return frame_of_part(self.text, _rate(self.call) or self.call, function_name(self.statement))
@@ -41,14 +46,22 @@ class Construction:
 def rate_line(timeline: Timeline, step: OptimizerStarted) -> Frame | None:
     """Return the learning rate in the line that makes the optimizer of a step: ``lr=0.1``; None if it is unknown.
 
-    Without a learning rate in the call, it is the whole call. Of several optimizers of a class it is the one with the
-    name of the step, or else none.
+    Without a learning rate in the call, it is the whole call.
+    """
+    made = construction_of(timeline, step)
+    return made.rate_line if made is not None else None
+
+
+def construction_of(timeline: Timeline, step: OptimizerStarted | OptimizerStepped) -> Construction | None:
+    """Return the call that makes the optimizer of a step; None if it is unknown.
+
+    Of several optimizers of a class it is the one with the name of the step, or else none.
     """
     known = [one for text in own_programs(timeline) for one in constructions(text, step.kind)]
     if len(known) > 1:
         names = set(_names(timeline, own_frames(timeline.stack(step.stack))))
         known = [one for one in known if one.targets & names]
-    return known[0].rate_line if len(known) == 1 else None
+    return known[0] if len(known) == 1 else None
 
 
 def constructions(text: ProgramText, kind: str) -> Iterator[Construction]:

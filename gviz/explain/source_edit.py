@@ -468,6 +468,23 @@ def wrapped(timeline: Timeline, at: Frame | None, name: str, suffix: str) -> Edi
     return rewritten(timeline, at, change)
 
 
+def difference_with(timeline: Timeline, at: Frame | None, suffix: str) -> Edit | None:
+    """Replace the difference in ``w + (q - w)`` with ``(q - w).detach()``."""
+
+    def change(text: ProgramText) -> Change:
+        def known(part: ast.expr) -> str | None:
+            match part:
+                case ast.BinOp(op=ast.Add(), right=ast.BinOp(op=ast.Sub()) as difference, left=other):
+                    return f"{text.segment(other)} + ({text.segment(difference)}){suffix}"
+                case ast.BinOp(op=ast.Add(), left=ast.BinOp(op=ast.Sub()) as difference, right=other):
+                    return f"({text.segment(difference)}){suffix} + {text.segment(other)}"
+            return None
+
+        return known
+
+    return rewritten(timeline, at, change)
+
+
 def inverted(timeline: Timeline, at: Frame | None, name: str) -> Edit | None:
     """Replace the first ``mask`` that an expression reads with ``~mask``; without that name, ``==`` with ``!=``."""
 

@@ -154,6 +154,7 @@ _OF_LARGE_NUMBERS = _OF_NAN | {"nan-seed", "exploding", "vanishing", "diverging"
 _OF_LARGE_STEPS = _OF_LARGE_NUMBERS | {"masked", "saturated"}
 _OF_MANY_STEPS = (
     "not-cleared", "unbounded-loss", "counted-again", "squared-rate", "rising-rate", "repeated-step", "scaled-step",
+    "repeated-parameter",
 )  # fmt: skip
 """Kinds that make steps too large whatever the learning rate is."""
 
@@ -191,6 +192,7 @@ _RULES: tuple[_Rule | Callable[[Sequence[Checked]], list[Checked]], ...] = (
     _rule("rising-rate", _after_the_rate_that_worked, *_OF_LARGE_NUMBERS, has_to_be_sure=True),
     _rule("large-start", _anywhere, "large-steps", *_OF_LARGE_STEPS, has_to_be_sure=True),
     _rule(_OF_MANY_STEPS, _anywhere, "large-steps"),
+    _rule("repeated-parameter", _anywhere, *_OF_LARGE_STEPS),
     _rule("large-steps", _anywhere, *_OF_LARGE_STEPS),
     _rule(("softmax-dim", "no-log-probabilities"), _on_its_line, "default-dim"),
     _not_falling_only_alone,

@@ -142,3 +142,43 @@ def test_a_score_function_by_hand_gets_a_detached_draw(engine, checks):
 )
 def test_a_draw_that_trains_is_not_reported(rows, engine, checks):
     assert cancelled(policy(rows), engine, checks) == []
+
+
+ROUNDED = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+one, two = nn.Linear(4, 8), nn.Linear(8, 1)
+x, y = torch.randn(32, 4), torch.randn(32, 1)
+opt = torch.optim.SGD([*one.parameters(), *two.parameters()], lr=0.01)
+def quantized(w):
+    scale = w.detach().abs().max() / 7
+    q = torch.round(w / scale).clamp(-7, 7) * scale
+    return ESTIMATE  #!
+for step in range(3):
+    h = nn.functional.linear(x, quantized(one.weight), one.bias)
+    loss = (nn.functional.linear(torch.tanh(h), quantized(two.weight), two.bias) - y).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("estimate", ["w + (q - w)", "(q - w) + w"])
+def test_a_straight_through_estimator_without_detach_gets_it(estimate, engine, checks):
+    text = ROUNDED.replace("ESTIMATE", estimate)
+    found = [each for each in checks.of_text(text, engine).found if each.level != "note"]
+    assert {each.finding.kind for each in found} == {"masked"}
+    finding = found[0].finding
+    assert "sends it twice, with both signs" in finding.text
+    assert text.splitlines()[finding.at.line - 1].endswith("#!")
+    assert "(q - w).detach()" in finding.edit.new
+    after = checks.of_text(finding.edit.applied(text), engine)
+    assert [str(other) for other in after.found if other.level != "note"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rounding_with_an_error_that_has_a_gradient_is_another_zero(engine, checks):
+    text = ROUNDED.replace("ESTIMATE", "q - w + 2 * w - w")
+    assert "with both signs" not in "".join(str(each) for each in checks.of_text(text, engine).found)

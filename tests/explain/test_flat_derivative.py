@@ -81,3 +81,12 @@ def test_a_second_derivative_of_relus_is_found(act, loss, edit, engine, checks):
 )
 def test_derivatives_that_are_not_flat_are_not(act, loss, engine, checks):
     assert flat(act, loss, engine, checks)[1] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_of_several_activations_the_first_is_named_if_they_ran_as_modules(engine, checks):
+    sequence = "net = nn.Sequential(nn.Linear(1, 8), nn.ReLU(),  #!\n    nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))"
+    text = PROGRAM.replace("LOSS", OSCILLATOR).replace("ACT", "nn.Tanh()").replace("net = Net()", sequence)
+    (one,) = [each for each in checks.of_text(text, engine).found if each.finding.kind == "flat-derivative"]
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert one.finding.edit is None

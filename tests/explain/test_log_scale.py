@@ -28,6 +28,8 @@ def program(body):
 WRONG = {
     "a flow to noise": "u = (y - m) * torch.exp(-s)\ndet = s.sum(1)  #!\nloss = -(-0.5 * u.pow(2).sum(1) + det).mean()",
     "a flow from noise": "u = y * torch.exp(s) + m\ndet = -s.sum(1)  #!\nloss = -(-0.5 * u.pow(2).sum(1) + det).mean()",
+    "a sign turned twice": "u = y * torch.exp(s) + m\ndet = s.squeeze(0)\n"
+    "logp = -0.5 * u.pow(2).sum(1) - det.sum(1)  #!\nloss = -logp.mean()",
     "half a variance": "err = (y - m).pow(2) * torch.exp(-s)\nloss = (0.5 * err - 0.5 * s).mean()  #!",
     "a divisor": "err = ((y - m) / torch.exp(s)).pow(2)\nloss = (0.5 * err - s).mean()  #!",
     "a reciprocal": "err = ((y - m) * torch.reciprocal(torch.exp(s))).pow(2)\nloss = (0.5 * err - s).mean()  #!",

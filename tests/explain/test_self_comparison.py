@@ -287,3 +287,40 @@ for i in range(3):
 @pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
 def test_a_test_whether_weights_are_tied_is_no_comparison_with_itself(engine, checks):
     assert "self-comparison" not in {each.finding.kind for each in checks.of_text(TIED, engine).found}
+
+
+STEPS_FROM_DIFFERENCES = """
+import torch
+torch.manual_seed(0)
+class Own(torch.optim.Optimizer):
+    def __init__(self, params, lr):
+        super().__init__(params, dict(lr=lr))
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                state, lr = self.state[p], group["lr"]
+                if "old" in state:
+                    s = p - state["old"]
+                    lr = min(lr, float((s * s).sum()) + 0.001)
+                state["old"] = KEPT  #!
+                p.add_(p.grad, alpha=-lr)
+w = torch.ones(3, requires_grad=True)
+opt = Own([w], lr=0.1)
+for step in range(4):
+    opt.zero_grad()
+    loss = ((w - torch.arange(3.0)) ** 2).sum()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kept", ["p.detach()", "p.data"])
+def test_an_optimizer_that_keeps_its_parameter_itself_gets_a_copy(kept, engine, checks):
+    text = STEPS_FROM_DIFFERENCES.replace("KEPT", kept)
+    (one,) = [each for each in checks.of_text(text, engine).found if each.finding.kind == "self-comparison"]
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    assert one.finding.edit.new.strip().startswith(f'state["old"] = {kept}.clone()')
+    after = checks.of_text(one.finding.edit.applied(text), engine)
+    assert [str(each) for each in after.found if each.finding.kind == "self-comparison"] == []

@@ -21,7 +21,6 @@ from gviz.explain.source_edit import Edit, node_replaced
 from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
-from gviz.trace.timeline import Timeline
 
 # Gradients that the program can differentiate again, and does not: the adapted weights of an inner loop, thrown away
 
@@ -260,16 +259,20 @@ def _flat_finding(survey: Survey, second: BackwardStarted, bend: NodeRecord, cou
     start = start_of_pass(timeline, second.pass_nr)
     line = f"{line_text(timeline, call)} gives zeros in all {count} calls" if call else f"zeros in all {count} calls"
     part = Finding("zeros", line, start, second.inputs[0][0], at=call)
-    at, edit = _only_name(timeline, survey.at(bend), bend.op) or (survey.at(bend), None)
+    at, edit = _named_activation(survey, bend) or (survey.at(bend), None)
     fix = "a smooth activation, such as Tanh, SiLU or a sine: relu is linear piece by piece"
     return Finding("flat-derivative", text, start, second.inputs[0][0], (part,), fix, at, edit=edit)
 
 
-def _only_name(timeline: Timeline, at: Frame | None, op: str) -> tuple[Frame, Edit] | None:
-    """Return the only place of the program that names an activation's module, ``nn.ReLU``, and the edit to Tanh."""
-    text = program_text(timeline, at) if at is not None else None
-    name = {"relu": "ReLU", "leaky_relu": "LeakyReLU", "relu6": "ReLU6", "hardtanh": "Hardtanh"}.get(op)
-    if text is None or name is None:
+def _named_activation(survey: Survey, bend: NodeRecord) -> tuple[Frame, Edit | None] | None:
+    """Return where the program names an activation's module, ``nn.ReLU``, and the edit to Tanh if it is one place.
+
+    Of several places it is the first, if the activation ran as a module of that name.
+    """
+    at, scope = survey.at(bend), survey.scopes.get(bend.created.scope)
+    text = program_text(survey.timeline, at) if at is not None else None
+    name = {"relu": "ReLU", "leaky_relu": "LeakyReLU", "relu6": "ReLU6", "hardtanh": "Hardtanh"}.get(bend.op)
+    if text is None or name is None or at is None:
         return None
     parts = [
         (one, part)
@@ -277,10 +280,12 @@ def _only_name(timeline: Timeline, at: Frame | None, op: str) -> tuple[Frame, Ed
         for part in one.parts(ast.Attribute)
         if part.attr == name and isinstance(part.value, ast.Name)
     ]
-    calls = {id(call.func): call for one, _ in parts for call in one.parts(ast.Call)}
-    if len(parts) != 1 or at is None:
+    if not parts or (len(parts) > 1 and (scope is None or scope.kind != name)):
         return None
     _, part = parts[0]
+    if len(parts) > 1:
+        return frame_of(at, part.lineno, text), None
+    calls = {id(call.func): call for one, _ in parts for call in one.parts(ast.Call)}
     call = calls.get(id(part))
     tanh = f"{text.segment(part.value)}.Tanh"
     edit = node_replaced(text, call, f"{tanh}()") if call is not None else node_replaced(text, part, tanh)

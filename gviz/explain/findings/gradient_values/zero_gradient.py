@@ -39,10 +39,10 @@ from gviz.explain.program_text import (
     line_text,
 )
 from gviz.explain.recording_survey import Survey
+from gviz.explain.source_edit import difference_with, renamed_call, without_call
 from gviz.explain.source_edit import operand as operand_edit
-from gviz.explain.source_edit import renamed_call, without_call
 from gviz.explain.source_frames import at_text, innermost
-from gviz.explain.tracking import descendants
+from gviz.explain.tracking import ancestors, descendants
 from gviz.explain.value_computation import Operand, computation
 from gviz.source.call_stack import Frame
 from gviz.trace.graph_state import Contribution, NodeInfo, OutputState
@@ -273,14 +273,44 @@ def _cancelled(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> 
         return _cancelled_at(timeline, node, parts, difference, text)
     if (score := _score_of_draw(timeline, node, parts)) is not None:
         return _draw_finding(timeline, node, parts, *score, text)
+    if (estimator := _straight_through(timeline, node, parts)) is not None:
+        return _estimator_finding(timeline, node, parts, *estimator)
     sources = [timeline.info(part.source) for part in parts if part.source]
     lines = {(one.path, one.line): one for one in map(innermost, sources) if one is not None}
     # all contributions from one line: the gradient cancels there, not where the tensor was made
     at = next(iter(lines.values())) if len(lines) == 1 and len(parts) > 1 else innermost(timeline.info(node))
-    stepping = any(source.op.base_name in STEPPING for source in sources)
-    fix = "detach the difference: w + (q - w).detach() sends the gradient straight through" if stepping else ""
     part_findings = contributions(timeline, parts)
-    return Finding("cancelled", text, parts[-1].seq, node, part_findings, fix or _ADDED_UP.fix, at, suspected=True)
+    return Finding("cancelled", text, parts[-1].seq, node, part_findings, _ADDED_UP.fix, at, suspected=True)
+
+
+def _straight_through(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> tuple[NodeInfo, NodeInfo] | None:
+    """Return the sum ``w + (q - w)`` and the difference in it, if ``q`` is `node` rounded, which has no gradient."""
+    infos = {part.source: timeline.info(part.source) for part in parts if part.source}
+    for difference in infos.values():
+        terms = [source for source, _ in difference.created.inputs]
+        if difference.op.base_name != "sub" or len(terms) != 2 or terms[1] != node:
+            continue
+        rounded = [timeline.info(one) for one in (terms[0], *ancestors(timeline, terms[0])) if one in timeline.nodes]
+        if not any(one.op.base_name in STEPPING and node in ancestors(timeline, one.node) for one in rounded):
+            continue
+        for total in infos.values():
+            if total.op.base_name == "add" and {one for one, _ in total.created.inputs} == {node, difference.node}:
+                return total, difference
+    return None
+
+
+def _estimator_finding(
+    timeline: Timeline, node: int, parts: Sequence[Contribution], total: NodeInfo, difference: NodeInfo
+) -> Finding:
+    """Return the finding about a straight-through estimator whose difference is not detached."""
+    names = label(timeline, node), label(timeline, total.node)
+    text = titled("the gradient of {} is zero: {} sends it twice, with both signs", *names)
+    sent = f"{label_at(timeline, difference.node)} sends back the negative of what the sum sends, and rounding sends 0"
+    part = Finding("operand", sent, difference.born, difference.node, at=innermost(difference))
+    at = innermost(total)
+    edit = difference_with(timeline, at, ".detach()")
+    fix = "detach the difference: w + (q - w).detach() sends the gradient straight through"
+    return Finding("masked", text, parts[-1].seq, node, (part,), fix, at, edit=edit)
 
 
 def _equal_terms(timeline: Timeline, parts: Sequence[Contribution]) -> NodeInfo | None:

@@ -30,10 +30,14 @@ _MOST = 2_000
 
 @dataclass(frozen=True, slots=True)
 class _Summand:
-    """A tensor that a loss adds: the factor of its elements, nan if it is added several times, and the sum it is in."""
+    """A tensor that a loss adds: the factor of its elements, nan if it is added several times, and the sum it is in.
+
+    `subtracted` is the difference nearest to it that turns its sign, such as ``base - log_det``.
+    """
 
     factor: float
     user: NodeRecord
+    subtracted: NodeRecord | None = None
 
 
 def wrong_log_scales(survey: Survey) -> Iterator[Finding | None]:
@@ -52,14 +56,17 @@ def wrong_log_scales(survey: Survey) -> Iterator[Finding | None]:
 
 def _summands(survey: Survey, root: NodeRecord) -> dict[int, _Summand]:
     """Return the tensors that a loss adds up, by node, and the sums between."""
-    found, waiting = dict[int, _Summand](), [Term(root)]
+    found = dict[int, _Summand]()
+    waiting: list[tuple[Term, NodeRecord | None]] = [(Term(root), None)]
     while waiting and len(found) < _MOST:
-        term = waiting.pop()
+        term, subtracted = waiting.pop()
         for one in summands_by_element(survey, term):
             node, is_known = one.record.node, one.record.node in found
             if one.record.created.requires_grad:
-                found[node] = _Summand(nan if is_known else one.factor, term.record)
-                waiting += [] if is_known else [one]
+                is_turned = term.record.op in ("sub", "rsub") and one.factor * term.factor < 0
+                nearest = term.record if is_turned else subtracted
+                found[node] = _Summand(nan if is_known else one.factor, term.record, nearest)
+                waiting += [] if is_known else [(one, nearest)]
     return found
 
 
@@ -153,5 +160,5 @@ def _finding(survey: Survey, exponential: NodeRecord, record: NodeRecord, summan
     both = f"the {way} it is, the smaller are the loss and the error that {label_at(timeline, exponential.node)} scales"
     part = Finding("sum", f"{both}: nothing holds it back", exponential.seq, exponential.node)
     fix = "the other sign: x * exp(s) has the log-determinant s.sum(), x * exp(-s) has -s.sum(); the loss subtracts it"
-    at = survey.at(summand.user)
+    at = survey.at(summand.subtracted or summand.user)
     return Finding("log-scale", text, summand.user.seq, record.node, (part,), fix, at, suspected=True)

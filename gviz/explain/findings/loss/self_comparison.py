@@ -28,12 +28,20 @@ from gviz.events import OptimizerStepped, StorageWritten
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import DRAWS, DROPOUTS, LISTS, RESHAPING
-from gviz.explain.program_text import called_function, statement_at, stores_of
+from gviz.explain.program_text import (
+    ProgramText,
+    called_function,
+    called_name,
+    frame_of_part,
+    statement_at,
+    stores_of,
+)
 from gviz.explain.recording_survey import NodeRecord, Survey
-from gviz.explain.source_edit import Edit, renamed_variable, wrapped
+from gviz.explain.source_edit import Edit, node_replaced, renamed_variable, wrapped
 from gviz.explain.source_frames import own_frames
 from gviz.explain.tracking import ancestors
 from gviz.source.call_stack import Frame
+from gviz.values.plain_text import shown
 
 _CARRYING = {
     "add", "sub", "rsub", "mul", "div", "neg", "sum", "mean", "pow", "square", "abs", "sqrt", "clone", "to", "float",
@@ -319,16 +327,44 @@ def _memory_finding(survey: Survey, pairs: list[_Pair]) -> Finding:
     times = f", {len(pairs):,} times" if len(pairs) > 1 else ""
     facts = f"both operands are one memory, which was written to since {label_at(timeline, old.node)}: always 0{times}"
     store = next(stores_of(timeline, own_frames(info.frames), info.names), None)
-    at = store.at if store is not None else survey.at(old) or survey.at(pair.record)
-    kept = f"{store.place} = " if store is not None else ""
+    assigned = _assigned_operand(survey, pair.record) if store is None else None
+    at = survey.at(old) or survey.at(pair.record)
     name = info.names[0] if info.names and info.names[0].isidentifier() else "tensor"
-    fix = f"keep a copy, {kept}{name}.detach().clone(): what writes to the memory changes both"
-    edit = None
+    copy, edit = f"{name}.detach().clone()", None
     if store is not None:
+        at, copy = store.at, f"{store.place} = {copy}"
         names = [one for one in info.names if one.isidentifier()]
         edit = next((one for each in names if (one := wrapped(timeline, at, each, ".clone()")) is not None), None)
+    elif assigned is not None:
+        program, assignment = assigned
+        at, kept = frame_of_part(program, assignment), f"{program.segment(assignment.value)}.clone()"
+        copy = f"{shown(program.segment(assignment.targets[0]))} = {shown(kept)}"
+        edit = node_replaced(program, assignment.value, kept)
+    fix = f"keep a copy, {copy}: what writes to the memory changes both"
     part = Finding("operand", facts, pair.record.seq, old.node, at=survey.at(pair.record))
     return Finding("self-comparison", text, pair.record.seq, pair.record.node, (part,), fix, at, edit=edit)
+
+
+def _assigned_operand(survey: Survey, record: NodeRecord) -> tuple[ProgramText, ast.Assign] | None:
+    """Return the only assignment to an operand of a difference that is an entry of a container, or an attribute.
+
+    The class of ``p - state["old"]`` has ``state["old"] = p.detach()``. A copy, as of ``clone()``, is none.
+    """
+    source = statement_at(survey.timeline, survey.at(record))
+    if source is None:
+        return None
+    text, statement = source
+    pairs = [(part.left, part.right) for part in statement.parts(ast.BinOp) if isinstance(part.op, ast.Sub)]
+    kept = {ast.unparse(one) for pair in pairs for one in pair if isinstance(one, ast.Subscript | ast.Attribute)}
+    assignments = [
+        one.node
+        for one in text.statements
+        if isinstance(one.node, ast.Assign) and len(one.node.targets) == 1 and ast.unparse(one.node.targets[0]) in kept
+    ]
+    value = assignments[0].value if len(assignments) == 1 else None
+    detached = isinstance(value, ast.Call) and called_name(value) == "detach" and not value.args
+    is_alias = detached or isinstance(value, ast.Name) or (isinstance(value, ast.Attribute) and value.attr == "data")
+    return (text, assignments[0]) if is_alias else None
 
 
 # What is reported
