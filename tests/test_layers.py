@@ -236,7 +236,7 @@ INSIDE = {
         live_session language.parser language.command_input language.completion line_mode live_line_mode
         widgets._graph_drawings widgets.panel_messages widgets.text_panel widgets.list_panels widgets.node_panel
         widgets.graph_canvas widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel
-        screens.session_screen screens.palette screens.panel_stack screens.prompt_control
+        screens.screen_layout screens.session_screen screens.palette screens.panel_stack screens.prompt_control
         screens.key_and_row_actions screens.overlay_pages screens.comparison_screen screens.controller
         screens.debugger_screen screens.live_screen screens.tutor_screen app""",
 }
