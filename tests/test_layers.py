@@ -135,28 +135,28 @@ INSIDE = {
         node_question operation_sets formula grad_history parameter_updates backward_passes training
         source_frames program_text source_edit finding statements_without_effect display_names
         iteration_words hook_effects recording_survey program_errors tracking value_computation
-        initial_writes saved_memory module_times module_costs loss_terms iteration_summary outgoing_gradients
-        pass_contributions findings.training_loop.budget_alarms findings.gradient_values.nan_arithmetic
-        findings.gradient_values.nan_remedies findings.gradient_values.intended_infinities
-        optimizer_construction findings.gradient_values.exploding_recurrence
-        findings.custom_functions.custom_backward_returns findings.errors.checkpoint
-        findings.errors.shape_and_dtype_mismatch findings.missing_gradient.update_of_loop_variable
-        findings.missing_gradient.ineffective_attribute findings.missing_gradient.backward_of_module
-        findings.model.positions_along_batch findings.training_loop.state_reset_each_step
-        findings.model.constant_condition findings.model.recurrent_output
-        findings.missing_gradient.dropped_result findings.missing_gradient.no_gradient
-        findings.missing_gradient.copied_model findings.missing_gradient.unregistered_layers
-        findings.missing_gradient.parameters_without_optimizer findings.training_loop.adversarial_gradients
-        findings.loss.critic_direction findings.training_loop.gradient_clearing
-        findings.gradient_values.opposed_pass_gradients findings.errors.optimizer_parameters
-        findings.training_loop.gradient_clipping findings.training_loop.loss_scale
-        findings.training_loop.gradient_accumulation findings.training_loop.learning_rate
-        findings.gradient_values.hook_mistakes findings.gradient_values.zero_gradient
-        findings.computed_value findings.errors.second_backward findings.errors.in_place_errors
-        findings.errors.copied_graph findings.errors.state_dict_mismatch findings.errors.inference_tensor
-        findings.errors.untracked_loss findings.errors.backward_arguments findings.errors.module_misuse
-        findings.errors.error_messages findings.loss.broadcast findings.loss.masked_mean
-        findings.model.one_flag_for_all_rows findings.model.activation_twice
+        initial_writes saved_memory module_times module_costs loss_terms iteration_summary
+        outgoing_gradients pass_contributions findings.training_loop.budget_alarms
+        findings.gradient_values.nan_arithmetic findings.gradient_values.nan_remedies
+        findings.gradient_values.harmless_nan optimizer_construction
+        findings.gradient_values.exploding_recurrence findings.custom_functions.custom_backward_returns
+        findings.errors.checkpoint findings.errors.shape_and_dtype_mismatch
+        findings.missing_gradient.update_of_loop_variable findings.missing_gradient.ineffective_attribute
+        findings.missing_gradient.backward_of_module findings.model.positions_along_batch
+        findings.training_loop.state_reset_each_step findings.model.constant_condition
+        findings.model.recurrent_output findings.missing_gradient.dropped_result
+        findings.missing_gradient.no_gradient findings.missing_gradient.copied_model
+        findings.missing_gradient.unregistered_layers findings.missing_gradient.parameters_without_optimizer
+        findings.training_loop.adversarial_gradients findings.loss.critic_direction
+        findings.training_loop.gradient_clearing findings.gradient_values.opposed_pass_gradients
+        findings.errors.optimizer_parameters findings.training_loop.gradient_clipping
+        findings.training_loop.loss_scale findings.training_loop.gradient_accumulation
+        findings.training_loop.learning_rate findings.gradient_values.hook_mistakes
+        findings.gradient_values.zero_gradient findings.computed_value findings.errors.second_backward
+        findings.errors.in_place_errors findings.errors.copied_graph findings.errors.state_dict_mismatch
+        findings.errors.inference_tensor findings.errors.untracked_loss findings.errors.backward_arguments
+        findings.errors.module_misuse findings.errors.error_messages findings.loss.broadcast
+        findings.loss.masked_mean findings.model.one_flag_for_all_rows findings.model.activation_twice
         findings.model.default_normalization_dimension findings.loss.shifted_labels
         findings.loss.attached_target findings.loss.loss_of_other_part findings.missing_gradient.cut_summand
         findings.missing_gradient.selection_without_history findings.loss.target_range

@@ -40,7 +40,7 @@ from gviz.explain.backward_passes import factor_of_loss, growing_losses, loss_sc
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.findings.gradient_values.exploding_recurrence import CLIP, exploding_recurrence
-from gviz.explain.findings.gradient_values.intended_infinities import (
+from gviz.explain.findings.gradient_values.harmless_nan import (
     goes_into_softmax,
     is_a_mask,
     is_harmless,
