@@ -124,7 +124,7 @@ INSIDE = {
     "api": """
         moment_argument output_files export_options module_recording drawable debug questions picture_path make_dot
         show export""",
-    "query": "moment_words name_lookup node_lookup expressions moment_lookup",
+    "query": "nodes expressions moments",
     "compare": "compared_iteration tolerance source_changes alignment recording_comparison ranks",
     "graphify": "break_recorder construct tensor_code conversions rewrite breaks",
     "rerun": """

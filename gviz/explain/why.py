@@ -19,7 +19,7 @@ from gviz.explain.findings.missing_gradient.no_gradient import ASK_ERROR
 from gviz.explain.findings.training_loop.budget_alarms import in_unrecorded_iteration
 from gviz.explain.node_question import Question, node_question
 from gviz.explain.program_errors import Failure, failure_at
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.nodes import NamedNodes
 from gviz.query_syntax.place import Aspect
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import clipped, shown

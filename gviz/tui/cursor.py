@@ -31,9 +31,9 @@ from gviz.events import (
 from gviz.explain.failed_call import first_input
 from gviz.explain.training import last_pass, root_of_pass
 from gviz.explain.whatif import value_in_branch
-from gviz.query import node_lookup
+from gviz.query import nodes as node_query
 from gviz.query.expressions import Evaluator
-from gviz.query.moment_lookup import event_at, remark
+from gviz.query.moments import event_at, remark
 from gviz.query_syntax.place import split_aspect
 from gviz.query_syntax.stop_condition import changes
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished
@@ -262,7 +262,7 @@ class Cursor:
 
     def node_at(self, place: str) -> int:
         """Return the node of a PLACE: ``#4``, ``op:mul``, ``demo.py:4``, or the node that has a name now."""
-        return node_lookup.node_at(self.asker.names, place, self.position, self.selected)
+        return node_query.node_at(self.asker.names, place, self.position, self.selected)
 
     def event_at(self, place: str) -> int:
         """Return the event of a PLACE: for a node, the one that made it; for ``''``, the one before the last jump."""
@@ -299,7 +299,7 @@ class Cursor:
         node = self.node_at(place)
         if not node:
             raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
-        other = node_lookup.next_of(self.asker.names, place, self.position, backward=backward) if place else 0
+        other = node_query.next_of(self.asker.names, place, self.position, backward=backward) if place else 0
         events = {move(self.timeline, self.position, each): each for each in (other or node, node)}
         events.pop(self.position, None)
         if not events:

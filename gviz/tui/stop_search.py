@@ -19,9 +19,9 @@ from string import Formatter
 import numpy as np
 
 from gviz.errors import GvizError
-from gviz.query.moment_words import MOMENT_WORDS
 from gviz.query_syntax import stop_condition
 from gviz.query_syntax.condition import NAMES
+from gviz.query_syntax.moment import MOMENT_WORDS
 from gviz.query_syntax.place import Place
 from gviz.query_syntax.stop_condition import Stop
 from gviz.source.call_stack import source_lines

@@ -17,7 +17,7 @@ from gviz.explain.program_errors import all_failures
 from gviz.explain.recording_survey import Survey
 from gviz.explain.typed_question import answer
 from gviz.explain.why import why
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.nodes import NamedNodes
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.trace.whole_iterations import RecordedIterations

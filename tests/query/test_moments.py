@@ -15,8 +15,8 @@ from gviz.api.moment_argument import moment_of
 from gviz.cli.main import gviz
 from gviz.errors import GvizError
 from gviz.events import GradAccumulated, GradFlowed, NodeFreed
-from gviz.query.moment_lookup import begin_of, event_at, remark
-from gviz.query.moment_words import A_MOMENT, MOMENT_WORDS, MOMENTS, SUCH_MOMENTS
+from gviz.query.moments import begin_of, event_at, remark
+from gviz.query_syntax.moment import A_MOMENT, MOMENT_WORDS, MOMENTS, SUCH_MOMENTS
 from gviz.query_syntax.stop_condition import stop
 from gviz.trace import navigation
 from gviz.tui.breakpoints import hits_of

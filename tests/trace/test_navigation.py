@@ -9,7 +9,7 @@ import gviz.engine as torch
 from gviz import events as e
 from gviz.events import NodeFreed
 from gviz.explain.event_description import sentence
-from gviz.query.moment_lookup import event_at
+from gviz.query.moments import event_at
 from gviz.trace import navigation
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline

@@ -13,7 +13,7 @@ import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.events import GradAccumulated
 from gviz.query.expressions import value_of
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.nodes import NamedNodes
 from gviz.query_syntax.stop_condition import stop
 from gviz.system.cooperative_work import finished
 from gviz.trace import navigation

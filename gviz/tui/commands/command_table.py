@@ -14,8 +14,7 @@ from functools import partial
 from typing import NoReturn
 
 from gviz.errors import GvizError, did_you_mean
-from gviz.query.moment_lookup import is_stretch
-from gviz.query.moment_words import A_MOMENT, MOMENT_WORDS
+from gviz.query_syntax.moment import A_MOMENT, MOMENT_WORDS, is_stretch
 from gviz.render.legend import Rows
 from gviz.system.cooperative_work import LongWork, WorkProgress, collected
 from gviz.trace import navigation
