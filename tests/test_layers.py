@@ -86,17 +86,15 @@ INSIDE = {
         graphviz.process curve layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text
         boxes.box_row boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles
         graphviz.spline graphviz.column_lines boxes.full_detail_rows layout.columns cells.canvas boxes.repeats
-        boxes.graph_views boxes.collapse_note boxes.gradient_bars layout.routing boxes.shown_moment boxes.node_states
-        boxes.box_size boxes.box_text boxes.function_calls boxes.drawn_nodes boxes.graph_structure boxes.edge_content
-        boxes.collapsed_box
-        boxes.box_content scene
+        boxes.collapse_choice boxes.collapse_note boxes.gradient_bars layout.routing boxes.shown_moment
+        boxes.node_states boxes.box_size boxes.box_text boxes.function_calls boxes.drawn_nodes boxes.graph_structure
+        boxes.edge_content boxes.collapsed_box boxes.box_content scene
         legend figure page.changes cells.viewport graphviz.box_label graphviz.legend_table
         graphviz.column_division
         graphviz.direction_and_spacing graphviz.spine graphviz.coordinates
         graphviz.dot graphviz.column_layout detail_that_fits picture_request page.html_document forms.picture_json
         forms.text forms.mermaid forms.dot_text graphviz.module_frames graphviz.figure_size graphviz.scene_drawing
         page.geometry forms.series page.opened_boxes page.page_data forms.gif
-        boxes.called_modules
         graphviz.column_choice graphviz.figure_detail forms.png_and_pdf forms.svg forms.animation
         file_formats""",
     "source": "call_stack parsing saved_tensor_names variables_of_objects",

@@ -25,24 +25,14 @@ from typing import NamedTuple
 
 from gviz.errors import GvizError
 from gviz.render.boxes.box_size import elements_room, named_by_model
+from gviz.render.boxes.collapse_choice import GraphView, GraphViews, closed_below, most_informative
 from gviz.render.boxes.collapse_note import DATA_COLLAPSED, MORE, OR, CollapsedParts, expand_option, summary
 from gviz.render.boxes.data_preparation import FEWEST_IN_PICTURES
 from gviz.render.boxes.drawn_nodes import shown_nodes
-from gviz.render.boxes.folding import (
-    CallGraph,
-    Closed,
-    Filter,
-    ModuleCall,
-    closed_below,
-    fitting_calls,
-    fold,
-    graph_of,
-    named_calls,
-)
+from gviz.render.boxes.folding import CallGraph, Closed, Filter, ModuleCall, fitting_calls, fold, graph_of, named_calls
 from gviz.render.boxes.function_calls import has_public_names, with_calls, with_level
 from gviz.render.boxes.graph_options import Density, Level, Options
 from gviz.render.boxes.graph_structure import Structure, structure
-from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informative
 from gviz.render.boxes.repeats import is_repeat_named
 from gviz.render.figure import as_figure
 from gviz.render.graphviz.box_label import CHARACTER, ROW

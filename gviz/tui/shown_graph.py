@@ -28,13 +28,21 @@ from typing import Literal
 
 from gviz.errors import GvizError
 from gviz.events import NodeCreated
+from gviz.render.boxes.collapse_choice import (
+    FEW_BOXES,
+    GraphView,
+    GraphViews,
+    boxes,
+    closed_below,
+    closing_to_fit,
+    most_informative,
+)
 from gviz.render.boxes.collapse_note import summary
 from gviz.render.boxes.data_preparation import FEWEST_OPERATIONS, with_data
 from gviz.render.boxes.drawn_nodes import shown_nodes
 from gviz.render.boxes.folding import (
     CALLS,
     DATA,
-    FEW_BOXES,
     LARGE,
     CallGraph,
     Closed,
@@ -42,18 +50,14 @@ from gviz.render.boxes.folding import (
     Folded,
     ModuleCall,
     around,
-    boxes,
     calls_of,
-    closed_below,
     closed_in,
-    closing_to_fit,
     fold,
     graph_of,
     modules,
     reading_graph,
 )
 from gviz.render.boxes.function_calls import with_calls
-from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informative
 from gviz.render.boxes.repeats import is_repeat_named, with_repeats
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished, parts
 from gviz.trace.backward_order import planned

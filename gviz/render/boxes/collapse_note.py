@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gviz.render.boxes.collapse_choice import GraphView, GraphViews
 from gviz.render.boxes.graph_options import Level
-from gviz.render.boxes.graph_views import GraphView, GraphViews
 from gviz.render.option_words import option
 from gviz.trace.graph_state import OPTIMIZER
 
