@@ -62,8 +62,9 @@ MAY_IMPORT = {
     "__main__": {"cli"},
 }
 OF_TRACE = {
-    "timeline", "place_matches", "graph_state", "navigation", "backward_order", "condition_environment",
-    "breakpoint_hits", "event_log", "load", "timed_iterations", "whole_iterations", "sequence_period", "node_gradients",
+    "timeline", "place_matches", "graph_state", "stepping", "iteration_and_phase_ends", "backward_order",
+    "condition_environment", "breakpoint_hits", "event_log", "load", "timed_iterations", "whole_iterations",
+    "sequence_period", "node_gradients",
 }  # fmt: skip
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
 SHOWING = {"query", "render", "tui", "explain", "compare"}
@@ -77,8 +78,8 @@ INSIDE = {
         file.event_batches_and_gaps
         iteration_and_phase_spans event_contexts
         index.reference_checks file.reader file.ring_buffer node_table error_index index.node_state
-        file.writer timeline recording.source_text backward_order navigation place_matches node_gradients
-        condition_environment recording.record breakpoint_hits""",
+        file.writer timeline recording.source_text backward_order stepping place_matches node_gradients
+        condition_environment recording.record breakpoint_hits iteration_and_phase_ends""",
     "live": """
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee debugger_side""",
     "render": """

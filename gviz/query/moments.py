@@ -25,7 +25,7 @@ from gviz.query_syntax.moment import (
 from gviz.query_syntax.place import split_aspect
 from gviz.query_syntax.stop_condition import is_comparison, stop
 from gviz.trace.graph_state import Iteration, Phase
-from gviz.trace.navigation import phase_end, through
+from gviz.trace.iteration_and_phase_ends import phase_end, through
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped, shown

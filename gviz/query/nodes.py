@@ -20,8 +20,8 @@ from gviz.query_syntax.place import paths_of, split_aspect
 from gviz.query_syntax.stop_condition import CHANGES
 from gviz.system.cooperative_work import AT_ONCE, LongWork, WorkProgress, finished
 from gviz.trace.graph_state import BAD, NodeInfo
-from gviz.trace.navigation import no_event
 from gviz.trace.place_matches import PlaceMatcher, mentions
+from gviz.trace.stepping import no_event
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped

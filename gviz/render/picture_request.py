@@ -21,7 +21,8 @@ from gviz.render.scene import Scene, scene
 from gviz.render.styles import PictureStyle, style_named
 from gviz.render.theme import Direction, Theme
 from gviz.trace.graph_state import Iteration, NodeInfo
-from gviz.trace.navigation import end_of, gradient_readings, no_event, through
+from gviz.trace.iteration_and_phase_ends import end_of, gradient_readings, through
+from gviz.trace.stepping import no_event
 from gviz.trace.timeline import Timeline
 
 

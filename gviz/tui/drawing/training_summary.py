@@ -24,7 +24,7 @@ from gviz.explain.training import (
     module_of,
     pass_result,
 )
-from gviz.trace.navigation import stops
+from gviz.trace.stepping import stops
 from gviz.trace.timeline import Moment, Timeline
 from gviz.trace.whole_iterations import RecordedIterations
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
