@@ -73,7 +73,7 @@ INSIDE = {
         graph_state timed_iterations whole_iterations weak_cache codec tensor_storage optimizer_steps stack_tree
         index.event_columns sequence_period file.lock file.bulk_statistics file.retention_policy naming.bindings
         recording.output_capture index.change_lists file.snapshot iterations
-        file.format naming.calls event_log phases file.paths naming.assignments nonfinite
+        file.format naming.calls event_log phases file.paths naming.assignments nan_and_inf
         index.threads file.connection naming.node_names index.search_index index.backward_reach
         file.event_batches_and_gaps
         iteration_and_phase_spans event_contexts
@@ -134,7 +134,7 @@ INSIDE = {
         node_question operation_sets formula grad_history parameter_updates backward_passes training
         source_frames program_text source_edit finding statements_without_effect display_names
         iteration_words hook_effects recording_survey program_errors tracking value_computation
-        initial_writes saved_memory module_times module_costs loss_terms iteration_summary
+        parameter_initialization saved_memory module_times module_costs loss_terms iteration_summary
         outgoing_gradients pass_contributions findings.training_loop.budget_alarms
         findings.gradient_values.nan_arithmetic findings.gradient_values.nan_remedies
         findings.gradient_values.harmless_nan optimizer_construction

@@ -21,7 +21,7 @@ from gviz.query_syntax.stop_condition import AT_A_NODE, CALLED, Stop, stop
 from gviz.trace.breakpoint_hits import is_of
 from gviz.trace.codec import subject
 from gviz.trace.condition_environment import Absent, word_of
-from gviz.trace.nonfinite import may_be_nonfinite
+from gviz.trace.nan_and_inf import may_be_nonfinite
 from gviz.trace.phases import PhaseTracker
 from gviz.values.value import Value
 

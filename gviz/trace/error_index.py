@@ -11,7 +11,7 @@ from gviz.trace.event_log import EventLog, birth, expect
 from gviz.trace.graph_state import Bad
 from gviz.trace.index.reference_checks import References
 from gviz.trace.index.search_index import Index
-from gviz.trace.nonfinite import FirstBad, first_bad, first_nonfinite, first_place, masked_share
+from gviz.trace.nan_and_inf import FirstBad, first_bad, first_nonfinite, first_place, masked_share
 
 _DEEPEST = 100
 """The search follows infinities through at most this many operations, back to where they were written."""

@@ -15,7 +15,7 @@ Example. In ``buffer = torch.empty(8); buffer.copy_(x)`` the nan of ``buffer`` i
 
 Limits. A result that is infinite because an operation has no number there, such as 1 / 0 or the logarithm of a
 prediction, is not harmless, even if every finite element of it is zero. The marks of errors in a picture follow a
-simpler rule: `gviz.trace.nonfinite`.
+simpler rule: `gviz.trace.nan_and_inf`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.model.recurrent_output import reverse_direction
 from gviz.explain.grad_history import is_zero
 from gviz.explain.hook_effects import HOOK_FIX, HookEffect, hook_finding, zeroing_hook, zeroing_hook_after_rule
-from gviz.explain.initial_writes import InitialWrite, initial_write, writes_zeros, written_at
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import (
     CLAMPS,
@@ -34,6 +33,7 @@ from gviz.explain.operation_sets import (
     STEPPING,
     ZERO_GRADIENT_REGIONS,
 )
+from gviz.explain.parameter_initialization import InitialWrite, initial_write, writes_zeros, written_at
 from gviz.explain.pass_contributions import arriving_gradient, contributions
 from gviz.explain.program_text import (
     line_text,

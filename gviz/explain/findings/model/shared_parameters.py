@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding
-from gviz.explain.initial_writes import InitialWrite, initial_write, names_parameter
+from gviz.explain.parameter_initialization import InitialWrite, initial_write, names_parameter
 from gviz.explain.parameter_updates import numbers_without_shape
 from gviz.explain.program_text import (
     ProgramText,
