@@ -87,7 +87,7 @@ INSIDE = {
         graphviz.process curve layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text
         boxes.box_row boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles
         graphviz.spline graphviz.column_lines boxes.full_detail_rows layout.columns cells.canvas boxes.repeats
-        boxes.collapse_choice boxes.collapse_note boxes.gradient_bars layout.routing boxes.shown_moment
+        boxes.collapse_choice picture_notes boxes.gradient_bars layout.routing boxes.shown_moment
         boxes.node_states boxes.box_size boxes.box_text boxes.function_calls boxes.drawn_nodes boxes.graph_structure
         boxes.edge_content boxes.collapsed_box boxes.box_content scene
         legend figure page.changes cells.viewport graphviz.box_label graphviz.legend_table

@@ -37,7 +37,6 @@ from gviz.render.boxes.collapse_choice import (
     closing_to_fit,
     most_informative,
 )
-from gviz.render.boxes.collapse_note import summary
 from gviz.render.boxes.data_preparation import FEWEST_OPERATIONS, with_data
 from gviz.render.boxes.drawn_nodes import shown_nodes
 from gviz.render.boxes.folding import (
@@ -59,6 +58,7 @@ from gviz.render.boxes.folding import (
 )
 from gviz.render.boxes.function_calls import with_calls
 from gviz.render.boxes.repeats import is_repeat_named, with_repeats
+from gviz.render.picture_notes import summary
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished, parts
 from gviz.trace.backward_order import planned
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo

@@ -18,7 +18,7 @@ until at most 200 boxes are left. Its views:
     modules collapsed below depth 3, 2, 1                     60, 25, 7
     the same with equal parts drawn as one (``layers ×4``)    with the first of the parts expanded, and without
 
-Which boxes follow from a choice is computed by `folding`. `collapse_note` writes the note that reports it, and
+Which boxes follow from a choice is computed by `folding`. `gviz.render.picture_notes` writes the note about it, and
 `collapsed_box` writes the text in the boxes.
 """
 
