@@ -135,7 +135,7 @@ INSIDE = {
         source_frames program_text source_edit finding statements_without_effect display_names
         iteration_words hook_effects recording_survey program_errors tracking value_computation
         parameter_initialization saved_memory module_times module_costs loss_terms iteration_summary
-        outgoing_gradients pass_contributions findings.training_loop.budget_alarms
+        outgoing_gradients pass_contributions findings.training_loop.monitor_alarms
         findings.gradient_values.nan_arithmetic findings.gradient_values.nan_remedies
         findings.gradient_values.harmless_nan optimizer_construction
         findings.gradient_values.exploding_recurrence findings.custom_functions.custom_backward_returns

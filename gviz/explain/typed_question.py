@@ -16,8 +16,8 @@ from gviz.events import BackwardStarted, DataSet, Event, OptimizerStarted, Optim
 from gviz.explain.check import check
 from gviz.explain.display_names import label, label_at
 from gviz.explain.finding import Finding
-from gviz.explain.findings.training_loop.budget_alarms import alarm_at
 from gviz.explain.findings.training_loop.kept_graphs import alive_graphs
+from gviz.explain.findings.training_loop.monitor_alarms import alarm_at
 from gviz.explain.grad_history import accumulation
 from gviz.explain.parameter_updates import all_options, steps_by, why_nothing
 from gviz.explain.pass_contributions import MOST_PARTS, origin

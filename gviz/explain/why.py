@@ -16,7 +16,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.finding_kinds import KINDS, located
 from gviz.explain.findings.errors.missing_grad import owners_of_gradients, without_gradient
 from gviz.explain.findings.missing_gradient.no_gradient import ASK_ERROR
-from gviz.explain.findings.training_loop.budget_alarms import in_unrecorded_iteration
+from gviz.explain.findings.training_loop.monitor_alarms import in_unrecorded_iteration
 from gviz.explain.node_question import Question, node_question
 from gviz.explain.program_errors import Failure, failure_at
 from gviz.query.nodes import NamedNodes

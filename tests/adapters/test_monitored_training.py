@@ -11,7 +11,7 @@ from cli.programs import python
 
 import gviz
 from gviz import emit
-from gviz.adapters.recording_budget import MOST_PASSES, Alarm, Budget
+from gviz.adapters.monitor_budget import MOST_PASSES, Alarm, Budget
 from gviz.adapters.recording_scope import RecordingScope
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Failed, Marked, Named, NodeCreated, OptimizerStepped, Warned

@@ -75,8 +75,8 @@ from gviz.explain.findings.gradient_values.nan_remedies import (
     usual_remedy,
     written_fix,
 )
-from gviz.explain.findings.training_loop.budget_alarms import command_before
 from gviz.explain.findings.training_loop.loss_trend import STANDARDIZE, large_features, parameter_leap
+from gviz.explain.findings.training_loop.monitor_alarms import command_before
 from gviz.explain.grad_history import CLEARED, GradWrite, write_at
 from gviz.explain.iteration_words import iteration_called
 from gviz.explain.node_question import Question
