@@ -198,7 +198,8 @@ INSIDE = {
         findings.errors.missing_grad why failed_call leaf_findings suppressed_findings check typed_question
         node_facts event_description gradcheck_report whatif""",
     "engine": """
-        version messages unsupported_names size dtypes layout signatures devices memory methods return_types
+        version messages unsupported_names size dtypes memory_format signatures devices array_storage methods
+        return_types
         modes operation_watchers anomaly_detection printing node tensor promotion random broadcasting
         instrumentation op
         pointwise_blocks ops._examples ops._kernels ops.strided views arguments argument_parser settings

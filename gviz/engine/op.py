@@ -46,7 +46,7 @@ from gviz import emit
 from gviz.emit import Channel
 from gviz.engine import dtypes, instrumentation, messages, operation_watchers
 from gviz.engine.broadcasting import broadcast_error
-from gviz.engine.layout import laid_out, zeros_like
+from gviz.engine.memory_format import laid_out, zeros_like
 from gviz.engine.modes import is_entered, thread
 from gviz.engine.node import (
     NOT_SAVED,

@@ -15,11 +15,11 @@ from weakref import ref
 import numpy as np
 
 from gviz.engine import operation_watchers
+from gviz.engine.array_storage import owner_of
 from gviz.engine.jit import notices
 from gviz.engine.jit.nested_tensors import NO_OUTPUT, Structure, flat, rebuilt
 from gviz.engine.jit.static_graph import Form, Kind, Node, Ref, StaticGraph, needed, of_nodes
 from gviz.engine.jit.tensor_interpreter import scope
-from gviz.engine.memory import owner_of
 from gviz.engine.modes import thread
 from gviz.engine.op import Op
 from gviz.engine.operation_lookup import Effect

@@ -18,12 +18,12 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import instrumentation
+from gviz.engine.array_storage import address_of, owner_of
 from gviz.engine.jit import notices
 from gviz.engine.jit.execution_plan import casts, place, ufunc_of
 from gviz.engine.jit.graph_recorder import GraphRecorder
 from gviz.engine.jit.static_graph import Ref
 from gviz.engine.jit.tensor_interpreter import scope
-from gviz.engine.memory import address_of, owner_of
 from gviz.engine.modes import thread
 from gviz.engine.op import Op, compute
 from gviz.engine.operation_lookup import is_by_mask, is_sized_by_data

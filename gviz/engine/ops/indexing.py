@@ -17,11 +17,11 @@ import numpy as np
 
 from gviz.engine import messages
 from gviz.engine.arguments import typename
+from gviz.engine.array_storage import address_of
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.creation import warn_of_read_only
 from gviz.engine.functions_and_methods import Number, checked, front, number
-from gviz.engine.layout import copied
-from gviz.engine.memory import address_of
+from gviz.engine.memory_format import copied
 from gviz.engine.node import Node
 from gviz.engine.number_conversion import fitting
 from gviz.engine.op import Example, Op, Rule, apply, compute, zeros

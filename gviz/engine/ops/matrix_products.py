@@ -15,7 +15,7 @@ from gviz.engine import dtypes, messages
 from gviz.engine.argument_parser import all_tensors
 from gviz.engine.arguments import whole_numbers
 from gviz.engine.functions_and_methods import Number, bind, checked, front, signature
-from gviz.engine.layout import with_more_dimensions
+from gviz.engine.memory_format import with_more_dimensions
 from gviz.engine.op import Example, Op, Rule, apply, promote_operands
 from gviz.engine.ops._declaration import Prepared
 from gviz.engine.ops._examples import normal

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
-from gviz.engine.memory import address_of, owner_of
+from gviz.engine.array_storage import address_of, owner_of
 from gviz.engine.op import Example, Op, Rule, zeros
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import added

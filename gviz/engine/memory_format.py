@@ -1,6 +1,7 @@
-"""``torch.layout`` and ``torch.memory_format``: the order of a tensor's elements in memory.
+"""Strides: the order of a tensor's elements in memory, with ``torch.memory_format`` and ``torch.layout``.
 
-All arrays of the engine are strided. Strides count elements here, as in PyTorch.
+All arrays of the engine are strided. Strides count elements here, as in PyTorch. Where an array begins in its memory is
+in `array_storage`.
 """
 
 from __future__ import annotations
