@@ -220,9 +220,9 @@ INSIDE = {
         nn.deprecated_names nn.init nn.module nn.activation nn.container nn.conv nn.distance nn.dropout nn.embedding
         nn.linear nn.attention nn.loss nn.padding nn.pooling nn.normalization nn.rnn nn.transformer nn.utils.rnn
         nn.vision nn.modules optim.optimizer optim.algorithms optim.lbfgs optim.lr_scheduler jit.static_graph
-        jit.graph_events jit.tensor_interpreter jit.notices jit.execution_plan
-        jit.nested_tensors jit.graph_recorder jit.memory_capture graphs cuda static
-        jit.traced_function jit.trace_check jit.trace jit.joint_graph existing_graph""",
+        jit.static_graph_events jit.tensor_interpreter jit.notices jit.execution_plan
+        jit.nested_tensors jit.graph_tracer jit.cuda_graph_capture graphs cuda static
+        jit.traced_function jit.trace_check jit.trace jit.forward_backward_graph existing_graph""",
     "tui": """
         panel_choice terminal_driver shown_graph glyphs styled_lines keymaps stop_reason
         breakpoints

@@ -1,4 +1,6 @@
-"""Makes a static graph from the operations of a thread: each operation calls the recorder.
+"""Traces a function into a static graph: each operation of the thread calls a `GraphRecorder`, which adds a node.
+
+`trace` is the user's interface to it, and `cuda_graph_capture` adds fixed memory.
 
 A tensor is identified by its array, which all its aliases share. A tensor that is unknown when an operation uses it
 comes from outside: a parameter, a constant, or something the program made other than by operations.
