@@ -41,8 +41,8 @@ class Construction:
 def rate_line(timeline: Timeline, step: OptimizerStarted) -> Frame | None:
     """Return the learning rate in the line that makes the optimizer of a step: ``lr=0.1``; None if it is unknown.
 
-    Without a learning rate in the call, it is the whole call. Of several optimizers of a class it is the one with the
-    name of the step, or else none.
+    Without a learning rate in the call, it is the whole call. If several optimizers have the same class, it is the one
+    with the name of the step, or else None.
     """
     known = [one for text in own_programs(timeline) for one in constructions(text, step.kind)]
     if len(known) > 1:

@@ -112,7 +112,7 @@ _MOST_ASKED = 50
 def _reasons(failure: Failure, nodes: Sequence[int]) -> list[tuple[int, Finding]]:
     """Return why tensors have no gradient, as far as the reason is the one of the first; empty if others have another.
 
-    If the text of the program says which tensors a loop reads, the first of them without a gradient ended it.
+    If the source code shows which tensors a loop reads, the first of them without a gradient ended it.
     """
     moment = failure.timeline.at(failure.seq)
     reasons = [(node, why(failure.timeline, moment, node, "grad")) for node in nodes[:_MOST_ASKED]]

@@ -34,7 +34,7 @@ def ignore_note(_: str) -> None:
     """Ignore a note."""
 
 
-def _nobody(_: float) -> None:
+def _ignore_progress(_: float) -> None:
     """Ignore progress reports."""
 
 
@@ -90,7 +90,7 @@ class ExportOptions:
     legend: bool = True
     moments: tuple[int, ...] = ()
     part: Part = field(default_factory=Part)
-    progress: Callable[[float], object] = _nobody
+    progress: Callable[[float], object] = _ignore_progress
     figure: FigureName | None = None
     keeps_labels: bool = False
     columns: int = 1
@@ -242,7 +242,7 @@ def _drawing(
     if as_picture:
         require_readable(count)
     if count > NAMED and words.density != "min":
-        options.note(f"{count:,} boxes: drawn with names alone")
+        options.note(f"{count:,} boxes: drawn with names only")
         words = replace(words, density="min", tensors="line", saved=False, clusters=False)
     return words
 

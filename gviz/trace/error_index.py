@@ -94,7 +94,7 @@ class ErrorIndex:
     def first(self, bad: Bad) -> int:
         """Return the first event that holds a nan (or an infinity), or 0.
 
-        Starts at `first_bad`; without one, an infinity that the program wrote on purpose counts.
+        Starts at `first_bad`. Without one, it may be an infinity that the program wrote on purpose.
         """
         first_bad = self.first_bad()
         first_event, searched = self._firsts.get(bad, (0, first_bad - 1 if first_bad or bad == "nan" else 0))

@@ -110,7 +110,7 @@ def _nonfinite(value: Value) -> bool:
 class FirstBad:
     """Finds the first nan or infinity that the program did not write on purpose, in order of events.
 
-    If `word` is ``nan`` or ``inf``, only that counts.
+    If `word` is ``nan`` or ``inf``, it finds only that.
     """
 
     def __init__(self, word: str = "") -> None:

@@ -5,7 +5,7 @@ The graph of an iteration has all nodes and module calls. `Folds.graph_filter` d
 makes them.
 
 Until the user chooses a level, a screen gets one of the views that pictures choose from (`GraphViews`). A small graph
-shows every node. Of a larger one, the view with the most boxes among those that have at most `MOST_BOXES` is shown:
+shows every node. A larger one is shown in the view with the most boxes, among those that have at most `MOST_BOXES`:
 
     iteration                                   its view
     complete                                    chosen when it is first shown
@@ -593,8 +593,8 @@ class Folds:
     def _through(self, timeline: Timeline, n: int, direction: int) -> int:
         """Return the next moment at which a node is complete, after moment `n` or, if `direction` is -1, before it.
 
-        Of the moments in a collapsed call, only the last one counts. A program may prepare two results in turns: data
-        counts when it is complete.
+        In a collapsed call, it is the last moment. A program may prepare two results in turns, so the moment of a box
+        of data is the one at which that data is complete.
         """
         ends = timeline.contexts.node_ends
         at = bisect_right(ends, n) if direction > 0 else bisect_right(ends, n - 1) - 1

@@ -241,7 +241,7 @@ def key_of(indices: Indices) -> tuple[Any, ...]:
 
 
 def _key_into(shape: Shape, indices: Indices) -> tuple[Any, ...]:
-    """Return the index into an array of `shape`. Of a tensor without elements, PyTorch does not look at the numbers."""
+    """Return the index into an array of `shape`. PyTorch ignores the numbers if the tensor has no elements."""
     key = key_of(indices)
     return key if all(shape) else _anywhere(key)
 

@@ -623,7 +623,7 @@ def bmm_front(self: Tensor, mat2: Tensor) -> Tensor:
 
 @front("__matmul__", function=False, checks=True)
 def matmul_operator(self: Tensor, other: Any) -> Tensor:
-    """``self @ other``; NotImplemented for what is no tensor."""
+    """``self @ other``; NotImplemented if `other` is not a tensor."""
     return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
 
 

@@ -99,7 +99,8 @@ def rows_overlap(array: Array) -> bool:
 def overlap(a: Array, b: Array) -> Literal["no", "partial", "full"]:
     """Whether two arrays without gaps share memory fully, element for element, or partially.
 
-    As in PyTorch, those with gaps count as not overlapping, and a dimension of size 1 counts.
+    As in PyTorch, the answer for arrays with gaps is ``no``. For ``full``, all strides must be equal, also those of
+    dimensions of size 1.
     """
     if a is b:
         return "full"

@@ -520,7 +520,7 @@ def _of_unused_elements(timeline: Timeline, node: int, part: Contribution, origi
 
 
 def _is_left_out(timeline: Timeline, part: Contribution) -> bool:
-    """Return whether a rule met nan in its inputs, while the incoming gradient and the loss have none."""
+    """Return whether a rule's inputs have a nan, and the incoming gradient and the loss have none."""
     arrived, started = arriving_gradient(timeline, part), pass_started(timeline, timeline.at(part.seq).pass_nr)
     roots = [timeline.info(node).created.first_value for node, _ in started.roots if node] if started else []
     values = (operand.value for operand in computation(timeline, part.source).operands)

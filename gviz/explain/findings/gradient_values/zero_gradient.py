@@ -155,10 +155,10 @@ def _step_back(timeline: Timeline, part: Contribution) -> tuple[_End | None, Con
 
 # Underflow: a gradient below the least number of float16 or bfloat16 becomes zero
 # |
-# The zeros need not begin where the whole gradient is zero. Of a gradient of 5e-9, as of a mean of squares, 99.8 % may
-# become zero in float16 at one operation, and the rest a few operations later. So the path is walked back over all
-# operations, and the first one in the short type at which most zeros appear is named. Its numbers must be so small that
-# the type explains the zeros: a mask that lets nothing through is no underflow.
+# The zeros need not begin where the whole gradient is zero. If its elements are near 5e-9, as those of a mean of
+# squares, 99.8 % may become zero in float16 at one operation, and the rest a few operations later. So the path is
+# walked back over all operations, and the first one in the short type at which most zeros appear is named. Its numbers
+# must be so small that the type explains the zeros: a mask that lets nothing through is no underflow.
 
 _LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-133}
 """The least positive number of each short type."""
