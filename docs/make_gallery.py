@@ -19,7 +19,7 @@ FOLDER = "gallery"
 FIGURES = """
 ## Figures for papers and slides
 
-`--figure` draws the graph alone: no legend, caption, cursor, `[+]`, or numbers of nodes. The picture has exactly the
+`--figure` draws only the graph: no legend, caption, cursor, `[+]`, or numbers of nodes. The picture has exactly the
 width of its place, and shows as much as fits there with readable text. A line below the graph explains the letters in
 it, `L: loss` and `|g|: norm of a gradient`; `--no-legend` leaves it out. With `--at`, what the program makes later is
 left out, too: without `--figure` it is dashed. A figure of a moment before all backward passes has no place for
@@ -152,7 +152,7 @@ EXHIBITS = (
             (("only", "linear:9"),)),
     Exhibit("part.svg", "10_recurrent_net", "One operation and what is next to it.",
             (("node", "op:addmm"), ("radius", 1))),
-    Exhibit("names.svg", "10_recurrent_net", "Names alone; shared weights are chips.", (("labels", "min"),)),
+    Exhibit("names.svg", "10_recurrent_net", "Names only; shared weights are chips.", (("labels", "min"),)),
 )  # fmt: skip
 
 

@@ -62,8 +62,9 @@ MAY_IMPORT = {
     "__main__": {"cli"},
 }
 OF_TRACE = {
-    "timeline", "place_matches", "graph_state", "navigation", "backward_order", "condition_environment",
-    "breakpoint_hits", "event_log", "load", "timed_iterations", "whole_iterations", "sequence_period", "node_gradients",
+    "timeline", "place_matches", "graph_state", "stepping", "iteration_and_phase_ends", "backward_order",
+    "condition_environment", "breakpoint_hits", "event_log", "load", "timed_iterations", "whole_iterations",
+    "sequence_period", "node_gradients",
 }  # fmt: skip
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
 SHOWING = {"query", "render", "tui", "explain", "compare"}
@@ -72,13 +73,13 @@ INSIDE = {
         graph_state timed_iterations whole_iterations weak_cache codec tensor_storage optimizer_steps stack_tree
         index.event_columns sequence_period file.lock file.bulk_statistics file.retention_policy naming.bindings
         recording.output_capture index.change_lists file.snapshot iterations
-        file.format naming.calls event_log phases file.paths naming.assignments nonfinite
+        file.format naming.calls event_log phases file.paths naming.assignments nan_and_inf
         index.threads file.connection naming.node_names index.search_index index.backward_reach
         file.event_batches_and_gaps
         iteration_and_phase_spans event_contexts
         index.reference_checks file.reader file.ring_buffer node_table error_index index.node_state
-        file.writer timeline recording.source_text backward_order navigation place_matches node_gradients
-        condition_environment recording.record breakpoint_hits""",
+        file.writer timeline recording.source_text backward_order stepping place_matches node_gradients
+        condition_environment recording.record breakpoint_hits iteration_and_phase_ends""",
     "live": """
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee debugger_side""",
     "render": """
@@ -86,17 +87,15 @@ INSIDE = {
         graphviz.process curve layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text
         boxes.box_row boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles
         graphviz.spline graphviz.column_lines boxes.full_detail_rows layout.columns cells.canvas boxes.repeats
-        boxes.graph_views boxes.collapse_note boxes.gradient_bars layout.routing boxes.shown_moment boxes.node_states
-        boxes.box_size boxes.box_text boxes.function_calls boxes.drawn_nodes boxes.graph_structure boxes.edge_content
-        boxes.collapsed_box
-        boxes.box_content scene
+        boxes.collapse_choice picture_notes boxes.gradient_bars layout.routing boxes.shown_moment
+        boxes.node_states boxes.box_size boxes.box_text boxes.function_calls boxes.drawn_nodes boxes.graph_structure
+        boxes.edge_content boxes.collapsed_box boxes.box_content scene
         legend figure page.changes cells.viewport graphviz.box_label graphviz.legend_table
         graphviz.column_division
         graphviz.direction_and_spacing graphviz.spine graphviz.coordinates
         graphviz.dot graphviz.column_layout detail_that_fits picture_request page.html_document forms.picture_json
         forms.text forms.mermaid forms.dot_text graphviz.module_frames graphviz.figure_size graphviz.scene_drawing
         page.geometry forms.series page.opened_boxes page.page_data forms.gif
-        boxes.called_modules
         graphviz.column_choice graphviz.figure_detail forms.png_and_pdf forms.svg forms.animation
         file_formats""",
     "source": "call_stack parsing saved_tensor_names variables_of_objects",
@@ -124,7 +123,7 @@ INSIDE = {
     "api": """
         moment_argument output_files export_options module_recording drawable debug questions picture_path make_dot
         show export""",
-    "query": "moment_words name_lookup node_lookup expressions moment_lookup",
+    "query": "nodes expressions moments",
     "compare": "compared_iteration tolerance source_changes alignment recording_comparison ranks",
     "graphify": "break_recorder construct tensor_code conversions rewrite breaks",
     "rerun": """
@@ -135,10 +134,10 @@ INSIDE = {
         node_question operation_sets formula grad_history parameter_updates backward_passes training
         source_frames program_text source_edit finding statements_without_effect display_names
         iteration_words hook_effects recording_survey program_errors tracking value_computation
-        initial_writes saved_memory module_times module_costs loss_terms iteration_summary
-        outgoing_gradients pass_contributions findings.training_loop.budget_alarms
+        parameter_initialization saved_memory module_times module_costs loss_terms iteration_summary
+        outgoing_gradients pass_contributions findings.training_loop.monitor_alarms
         findings.gradient_values.nan_arithmetic findings.gradient_values.nan_remedies
-        findings.gradient_values.intended_infinities optimizer_construction
+        findings.gradient_values.harmless_nan optimizer_construction
         findings.gradient_values.exploding_recurrence findings.custom_functions.custom_backward_returns
         findings.errors.checkpoint findings.errors.shape_and_dtype_mismatch
         findings.missing_gradient.update_of_loop_variable findings.missing_gradient.ineffective_attribute
@@ -176,14 +175,14 @@ INSIDE = {
         findings.loss.reference_model_penalty findings.loss.constant_policy_ratio
         findings.training_loop.carried_average findings.loss.constant_term findings.loss.batch_sum
         findings.loss.unbalanced_loss_terms findings.state_and_data.sample_order
-        findings.training_loop.reversed_list findings.training_loop.repeated_parameter
-        findings.training_loop.uncalled_methods findings.missing_gradient.unlearned_buffer
-        findings.loss.label_smoothing findings.training_loop.overwritten_setting
-        findings.state_and_data.data_changed_in_each_epoch findings.loss.denoising_target
-        findings.loss.fisher_information findings.custom_functions.custom_backward_rule
-        findings.training_loop.loss_trend findings.gradient_values.nan_origin
-        findings.gradient_values.grad_sum_over_passes findings.gradient_values.vanishing_exploding
-        findings.training_loop.unchanged_parameters findings.custom_functions.overwritten_incoming_gradient
+        findings.training_loop.reversed_list findings.training_loop.uncalled_methods
+        findings.missing_gradient.unlearned_buffer findings.loss.label_smoothing
+        findings.training_loop.overwritten_setting findings.state_and_data.data_changed_in_each_epoch
+        findings.loss.denoising_target findings.loss.fisher_information
+        findings.custom_functions.custom_backward_rule findings.training_loop.loss_trend
+        findings.gradient_values.nan_origin findings.gradient_values.grad_sum_over_passes
+        findings.gradient_values.vanishing_exploding findings.training_loop.unchanged_parameters
+        findings.custom_functions.overwritten_incoming_gradient
         findings.custom_functions.saved_intermediates findings.model.data_layout
         findings.custom_functions.second_derivatives findings.loss.gradient_penalty
         findings.missing_gradient.unused_argument findings.training_loop.steps_without_new_gradient
@@ -195,11 +194,13 @@ INSIDE = {
         findings.training_loop.rising_rate findings.missing_gradient.untrained_rows
         findings.missing_gradient.detached_weight findings.training_loop.large_steps
         findings.model.large_first_weights findings.missing_gradient.frozen_zero_weights
-        findings.loss.policy_gradient_sign findings.training_loop.attack_gradients finding_kinds
-        findings.errors.missing_grad why failed_call leaf_findings suppressed_findings check typed_question
-        node_facts event_description gradcheck_report whatif""",
+        findings.loss.policy_gradient_sign findings.training_loop.attack_gradients
+        findings.training_loop.repeated_parameter finding_kinds findings.errors.missing_grad why failed_call
+        leaf_findings suppressed_findings check typed_question node_facts event_description gradcheck_report
+        whatif""",
     "engine": """
-        version messages unsupported_names size dtypes layout signatures devices memory methods return_types
+        version messages unsupported_names size dtypes memory_format signatures devices array_storage methods
+        return_types
         modes operation_watchers anomaly_detection printing node tensor promotion random broadcasting
         instrumentation op
         pointwise_blocks ops._examples ops._kernels ops.strided views arguments argument_parser settings
@@ -220,9 +221,9 @@ INSIDE = {
         nn.deprecated_names nn.init nn.module nn.activation nn.container nn.conv nn.distance nn.dropout nn.embedding
         nn.linear nn.attention nn.loss nn.padding nn.pooling nn.normalization nn.rnn nn.transformer nn.utils.rnn
         nn.vision nn.modules optim.optimizer optim.algorithms optim.lbfgs optim.lr_scheduler jit.static_graph
-        jit.graph_events jit.tensor_interpreter jit.notices jit.execution_plan
-        jit.nested_tensors jit.graph_recorder jit.memory_capture graphs cuda static
-        jit.traced_function jit.trace_check jit.trace jit.joint_graph existing_graph""",
+        jit.static_graph_events jit.tensor_interpreter jit.notices jit.execution_plan
+        jit.nested_tensors jit.graph_tracer jit.cuda_graph_capture graphs cuda static
+        jit.traced_function jit.trace_check jit.trace jit.forward_backward_graph existing_graph""",
     "tui": """
         panel_choice terminal_driver shown_graph glyphs styled_lines keymaps stop_reason
         breakpoints
@@ -231,12 +232,13 @@ INSIDE = {
         drawing.compared_node_boxes drawing.iterations_and_passes drawing.saved_tensors drawing.source drawing.status
         drawing.tape drawing.minimap source_location node_search cursor session_options session tutorial
         language.command language.other_debuggers commands._paths commands.breakpoint_commands commands.compare
-        commands.expressions commands.external_programs commands.graph_view commands.info_pages commands.session_file
-        commands.source_listing commands.inspection commands.what_if commands.export_copy commands.command_table
+        commands.expressions commands.python_shell commands.editor_and_browser commands.graph_view commands.info_pages
+        commands.session_file commands.source_listing commands.inspection commands.what_if commands.export_copy
+        commands.command_table
         live_session language.parser language.command_input language.completion line_mode live_line_mode
         widgets._graph_drawings widgets.panel_messages widgets.text_panel widgets.list_panels widgets.node_panel
         widgets.graph_canvas widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel
-        screens.session_screen screens.palette screens.panel_stack screens.prompt_control
+        screens.screen_layout screens.session_screen screens.palette screens.panel_stack screens.prompt_control
         screens.key_and_row_actions screens.overlay_pages screens.comparison_screen screens.controller
         screens.debugger_screen screens.live_screen screens.tutor_screen app""",
 }

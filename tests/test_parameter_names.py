@@ -9,7 +9,7 @@ import gviz
 from gviz.events import ScopeEntered
 from gviz.explain.node_facts import NodeView, kind_facts
 from gviz.explain.why import why
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.nodes import NamedNodes
 from gviz.query_syntax.place import place
 from gviz.source.variables_of_objects import first_name
 from gviz.trace.place_matches import PlaceMatcher

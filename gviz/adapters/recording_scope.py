@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
-from gviz.adapters.recording_budget import Budget, pauses_of, share_of
+from gviz.adapters.monitor_budget import Budget, pauses_of, share_of
 from gviz.errors import GvizError, refuse_unknown
 
 Phase = Literal["all", "backward"]

@@ -19,7 +19,7 @@ from gviz.result_tensors import tensors_in
 from gviz.trace import load
 from gviz.trace.event_log import MemoryLog, with_names
 from gviz.trace.file.reader import open_trace
-from gviz.trace.navigation import end_of
+from gviz.trace.iteration_and_phase_ends import end_of
 from gviz.trace.recording import record as recording
 from gviz.trace.timeline import Timeline
 

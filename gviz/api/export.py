@@ -17,7 +17,7 @@ from gviz.api.moment_argument import moment_of
 from gviz.api.picture_path import is_series, kind_of, numbered, refuse
 from gviz.errors import GvizError
 from gviz.explain.module_costs import CostKind
-from gviz.query.moment_lookup import end_of_own_pass
+from gviz.query.moments import end_of_own_pass
 from gviz.render import option_words
 from gviz.render.boxes.graph_options import Density, Level, Tensors
 from gviz.render.figure import FigureName

@@ -13,10 +13,10 @@ from gviz import argument_checks
 from gviz.api.moment_argument import moment_of
 from gviz.errors import GvizError, refuse_unknown
 from gviz.explain.module_costs import COST_KINDS, CostKind
-from gviz.query.moment_lookup import begin_of, is_stretch
-from gviz.query.name_lookup import NamedNodes
-from gviz.query.node_lookup import node_at
+from gviz.query.moments import begin_of
+from gviz.query.nodes import NamedNodes, node_at
 from gviz.query_syntax import place as places
+from gviz.query_syntax.moment import is_stretch
 from gviz.render.boxes.drawn_nodes import shown_nodes
 from gviz.render.boxes.folding import fitting_calls, graph_of
 from gviz.render.boxes.graph_options import DENSITIES, LEVELS, TENSORS, Density, Level, Options, Tensors

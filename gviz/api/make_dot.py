@@ -1,4 +1,4 @@
-"""`gviz.make_dot`: returns a graph that can be changed, shown in a notebook or written, like other tools do."""
+"""`gviz.make_dot`: returns a graph that can be changed, shown in a notebook or written to a file, as torchviz does."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def make_dot(
     Also accepts a tensor of PyTorch or gviz, whose graph is drawn; a list, tuple, mapping or dataclass of tensors; a
     module, which is called with `inputs` (a tensor, a tuple of arguments, or a dict of them), and with `backward` gets
     a backward pass from the sum of its results; a script, which is run; and a static graph: the result of gviz's
-    ``jit.trace``, or its ``graph``. Of a module, gviz draws a copy: your module and the inputs stay as they are.
+    ``jit.trace``, or its ``graph``. gviz calls a copy of a module, so your module and the inputs do not change.
 
     Takes the arguments of ``torchviz.make_dot``. `params` gives tensors their names, as ``model.named_parameters()``
     does; or it is the ``model``. `show_attrs` shows everything known about every node, with at most `max_attr_chars`
@@ -88,7 +88,8 @@ def make_dot(
         drawing = replace(drawing, clusters=drawing.graph_filter.calls)
     picture = moment_scene(of.timeline, n, replace(drawing, numbered=kind is None))
     if kind is None:
-        return digraph(picture if of.recorded else replace(picture, caption=""))  # unchanged, nothing happens
+        # without a recording, there is no event that a caption could name
+        return digraph(picture if of.recorded else replace(picture, caption=""))
     how = ExportOptions(figure=kind, part=Part(level=level, expand=opened))
     with option_words.as_arguments():
         return in_figure(digraph(as_figure(picture), Manner(how.colours)), FIGURES[kind], "svg", how)

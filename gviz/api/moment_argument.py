@@ -6,7 +6,7 @@ from collections.abc import Callable
 from operator import index
 
 from gviz.errors import GvizError
-from gviz.query.moment_lookup import event_at, remark
+from gviz.query.moments import event_at, remark
 from gviz.system import notice
 from gviz.trace.timeline import Timeline
 

@@ -68,7 +68,7 @@ def walk(trace: Path) -> None:
 
 
 def _steps(timeline: Timeline) -> Iterator[str]:
-    from gviz.trace.navigation import next_node
+    from gviz.trace.stepping import next_node
 
     position, following = 0, next_node(timeline, 0)
     while following != position:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from gviz.query.moment_words import A_MOMENT
+from gviz.query_syntax.moment import A_MOMENT
 from gviz.tui.terminal import asks_for_lines
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

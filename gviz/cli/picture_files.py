@@ -32,11 +32,13 @@ def draw_again(trace: Path, path: Path, options: Mapping[str, Any], changed: Map
     """
     from gviz.api.export import export
 
-    export(trace, path, **{**options, "scale": None, **changed}, force=True, timeout=text_size.SECONDS, note=_nobody)
+    export(
+        trace, path, **{**options, "scale": None, **changed}, force=True, timeout=text_size.SECONDS, note=_ignore_note
+    )
     return path
 
 
-def _nobody(note: str) -> None:
+def _ignore_note(note: str) -> None:
     """Ignore the notes of a picture that is only measured."""
 
 

@@ -172,7 +172,7 @@ class Side:
     def values(self) -> dict[int, tuple[Value | None, ...]]:
         """The values of each node's outputs: of an operation when it ran, of anything else when it was first used here.
 
-        Parameters change between iterations and when they are initialised. The value at the first tracked use counts.
+        Parameters change between iterations and when they are initialised. The value at the first tracked use is taken.
         """
         values: dict[int, tuple[Value | None, ...]] = {}
         for node, info in self.infos.items():

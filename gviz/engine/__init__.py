@@ -30,7 +30,8 @@ one test.
 Files import in one direction; the layer test has their order. What is built on `Tensor` but needed by it is registered
 there: `functions_and_methods` adds the methods of operations to `Methods`, and other files add functions to
 `tensor.callbacks`. Around the core, `ops` declares the operations by the chapters of PyTorch's documentation;
-`nn`, `optim` and `jit` are built on them. `views` defines in-place writes and which tensors share memory.
+`nn`, `optim` and `jit` are built on them. `views` defines in-place writes and views that follow them, `array_storage`
+where an array is in its memory, and `memory_format` its strides.
 `argument_parser` checks the arguments of calls by their `signatures`, as PyTorch does, `arguments` has the sizes and
 options of factories, `number_conversion` refuses numbers that a dtype cannot hold, and `messages` has PyTorch's error
 texts.
@@ -63,8 +64,8 @@ from gviz.engine.dtypes import *
 from gviz.engine.dtypes import bool_ as bool
 from gviz.engine.dtypes import float_ as float
 from gviz.engine.dtypes import int_ as int
-from gviz.engine.layout import *
 from gviz.engine.legacy_constructors import *
+from gviz.engine.memory_format import *
 from gviz.engine.modes import *
 from gviz.engine.namespace import *
 from gviz.engine.printing import *

@@ -14,10 +14,10 @@ from gviz.engine import dtypes
 from gviz.engine.devices import check as check_device
 from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.layout import check as check_layout
-from gviz.engine.layout import checked_format
-from gviz.engine.layout import layout as Layout
-from gviz.engine.layout import memory_format as MemoryFormat
+from gviz.engine.memory_format import check as check_layout
+from gviz.engine.memory_format import checked_format
+from gviz.engine.memory_format import layout as Layout
+from gviz.engine.memory_format import memory_format as MemoryFormat
 from gviz.engine.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])

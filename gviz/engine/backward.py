@@ -27,7 +27,7 @@ from gviz import emit
 from gviz.engine import anomaly_detection, dtypes, instrumentation, messages, operation_watchers
 from gviz.engine.broadcasting import broadcast_error, reducible, sum_to
 from gviz.engine.instrumentation import PassReport
-from gviz.engine.layout import empty_as, strides_of
+from gviz.engine.memory_format import empty_as, strides_of
 from gviz.engine.modes import thread
 from gviz.engine.node import (
     Edge,

@@ -14,9 +14,9 @@ from gviz.engine.arguments import Options, checked, combination, integer, kind_o
 from gviz.engine.arguments import size as sizes_given
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import front, taking_out
-from gviz.engine.layout import contiguous_format, preserve_format, strides_in, with_strides
-from gviz.engine.layout import zeros as zeros_in
-from gviz.engine.layout import zeros_like as zeros_as
+from gviz.engine.memory_format import contiguous_format, preserve_format, strides_in, with_strides
+from gviz.engine.memory_format import zeros as zeros_in
+from gviz.engine.memory_format import zeros_like as zeros_as
 from gviz.engine.modes import thread
 from gviz.engine.number_conversion import fitting, integer_array, real_number
 from gviz.engine.op import any_requires_grad

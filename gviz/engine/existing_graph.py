@@ -1,4 +1,7 @@
-"""Turns the existing graph of tensors into the events of a recording."""
+"""The autograd graph that tensors already have, as the events of a recording, so that gviz can draw it.
+
+A traced function is drawn from its static graph (`gviz.engine.jit.static_graph_events`).
+"""
 
 from __future__ import annotations
 

@@ -19,10 +19,10 @@ from gviz import emit
 from gviz.engine import dtypes, instrumentation, messages, operation_watchers
 from gviz.engine.argument_parser import parser_of, wanting_tensors
 from gviz.engine.arguments import missing_arguments, typename
+from gviz.engine.array_storage import resized
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.instrumentation import emitting_parts
-from gviz.engine.layout import contiguous_format, strides_in
-from gviz.engine.memory import resized
+from gviz.engine.memory_format import contiguous_format, strides_in
 from gviz.engine.methods import Methods
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.op import REQUIRED, Attrs, Op, Overlap, apply

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gviz.engine import operation_watchers
-from gviz.engine.jit.memory_capture import CapturedSteps, CaptureRecorder
+from gviz.engine.jit.cuda_graph_capture import CapturedSteps, CaptureRecorder
 from gviz.engine.jit.static_graph import StaticGraph
 from gviz.engine.jit.tensor_interpreter import scope
 

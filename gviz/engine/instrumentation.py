@@ -17,7 +17,7 @@ import numpy as np
 
 from gviz import emit, parameter_names
 from gviz.emit import Channel, Seen
-from gviz.engine.memory import address_of, owner_of
+from gviz.engine.array_storage import address_of, owner_of
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge as GraphEdge
 from gviz.engine.node import Grad, GradientEdge, Node, registration_stacks

@@ -5,7 +5,7 @@ from typing import Any
 
 from gviz.engine.backward import TensorsOrEdges
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.layout import memory_format as MemoryFormat
+from gviz.engine.memory_format import memory_format as MemoryFormat
 from gviz.engine.random import Generator
 from gviz.engine.tensor import Tensor
 

@@ -40,7 +40,7 @@ def in_range(value: Any, kind: DType) -> bool:
 
 
 def real_number(value: Any, kind: DType) -> Any:
-    """Return an element of the data for a tensor as a Python number. Raises TypeError for what is none."""
+    """Return an element of the data for a tensor as a Python number. Raises TypeError for anything else."""
     if isinstance(value, Tensor):
         if value._array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")

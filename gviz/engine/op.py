@@ -46,7 +46,7 @@ from gviz import emit
 from gviz.emit import Channel
 from gviz.engine import dtypes, instrumentation, messages, operation_watchers
 from gviz.engine.broadcasting import broadcast_error
-from gviz.engine.layout import laid_out, zeros_like
+from gviz.engine.memory_format import laid_out, zeros_like
 from gviz.engine.modes import is_entered, thread
 from gviz.engine.node import (
     NOT_SAVED,
@@ -442,8 +442,8 @@ def why_untracked(tensors: Sequence[Tensor]) -> str:
 def any_requires_grad(tensors: Sequence[Tensor]) -> bool:
     """Whether autograd tracks an operation on these tensors.
 
-    It can do so even if all edges of the operation are None: a view made under ``no_grad`` requires grad like its base,
-    but has no node through which a gradient could reach it.
+    It may track it even if all edges of the operation are None: a view made under ``no_grad`` requires grad like its
+    base, but has no node through which a gradient could reach it.
     """
     return any(t._requires_grad or (t._base is not None and t._base._requires_grad) for t in tensors)
 

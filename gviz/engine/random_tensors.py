@@ -12,7 +12,7 @@ from gviz.engine.argument_parser import want_tensors
 from gviz.engine.arguments import checked, kind_of
 from gviz.engine.arguments import size as sizes_given
 from gviz.engine.creation import factory_result, shape_of
-from gviz.engine.layout import checked_format, contiguous_format, preserve_format, zeros_like
+from gviz.engine.memory_format import checked_format, contiguous_format, preserve_format, zeros_like
 from gviz.engine.ops.random_draws import check_floating, check_integer_range
 from gviz.engine.random import Generator, stream_of
 from gviz.engine.tensor import Tensor

@@ -23,7 +23,7 @@ from gviz import emit
 from gviz.engine import dtypes, instrumentation, operation_watchers
 from gviz.engine.arguments import kind_of
 from gviz.engine.autograd.grad import grad
-from gviz.engine.jit.memory_capture import CapturedSteps, CaptureRecorder
+from gviz.engine.jit.cuda_graph_capture import CapturedSteps, CaptureRecorder
 from gviz.engine.jit.static_graph import Ref, StaticGraph, kind, needed, of_nodes
 from gviz.engine.modes import thread
 from gviz.engine.op import Op

@@ -17,13 +17,13 @@ import numpy as np
 from gviz import emit
 from gviz.emit import Channel, Seen
 from gviz.engine import anomaly_detection, dtypes, messages, modes, operation_watchers
+from gviz.engine.array_storage import InMemory, copy_with_owner
 from gviz.engine.devices import CPU, warn_that_cuda_is_the_cpu
 from gviz.engine.devices import check as check_device
 from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.layout import layout as Layout
-from gviz.engine.layout import strided
-from gviz.engine.memory import InMemory, copy_with_owner
+from gviz.engine.memory_format import layout as Layout
+from gviz.engine.memory_format import strided
 from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
 from gviz.engine.node import LAST_SEQUENCE_NR, Edge, Grad, Hook, HooksById, Node, RemovableHandle

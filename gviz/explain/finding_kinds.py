@@ -117,7 +117,6 @@ from gviz.explain.findings.state_and_data import (
 )
 from gviz.explain.findings.training_loop import (
     attack_gradients,
-    budget_alarms,
     carried_average,
     gradient_accumulation,
     gradient_clearing,
@@ -127,6 +126,7 @@ from gviz.explain.findings.training_loop import (
     learning_rate,
     loss_scale,
     loss_trend,
+    monitor_alarms,
     moved_frozen_parameters,
     optimizer_made_in_loop,
     overwritten_setting,
@@ -295,7 +295,10 @@ KINDS: tuple[Kind, ...] = (
         nan_origin.bad_gradient,
     ),
     Kind(
-        "alarm", "warning", "an alarm of gviz monitor in an iteration that it did not record", find=budget_alarms.alarms
+        "alarm",
+        "warning",
+        "an alarm of gviz monitor in an iteration that it did not record",
+        find=monitor_alarms.alarms,
     ),
     Kind("nan-seed", "error", "a backward pass that started with a nan or inf"),
     Kind(

@@ -1,10 +1,10 @@
-"""The time of each module call, forward and backward, as the program alone needs it.
+"""The time of each module call, forward and backward, as the program takes without a recording.
 
 A recording that pauses (`gviz monitor`) times some of the iterations between those that are recorded whole. Nothing
 else is recorded in them; see `gviz.adapters.pytorch.iteration_timer`. The times of a recording's own events say nothing
 about the program, because recording an operation takes longer than most operations.
 
-Of several timed iterations with the same calls, each call has the median of its times.
+If several timed iterations have the same calls, the time of a call is the median of its times.
 """
 
 from __future__ import annotations

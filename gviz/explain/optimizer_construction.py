@@ -55,7 +55,7 @@ def rate_line(timeline: Timeline, step: OptimizerStarted) -> Frame | None:
 def construction_of(timeline: Timeline, step: OptimizerStarted | OptimizerStepped) -> Construction | None:
     """Return the call that makes the optimizer of a step; None if it is unknown.
 
-    Of several optimizers of a class it is the one with the name of the step, or else none.
+    If several optimizers have the same class, it is the one with the name of the step, or else None.
     """
     known = [one for text in own_programs(timeline) for one in constructions(text, step.kind)]
     if len(known) > 1:

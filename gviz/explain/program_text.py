@@ -616,8 +616,8 @@ def stores_of(
 ) -> Iterator[Store]:
     """Yield the lines that keep a result in an attribute, a dict or a list which a later call stack reads.
 
-    `frames` made the result, and `names` are its variables. Without a call stack that reads it, any line that keeps the
-    result counts.
+    `frames` made the result, and `names` are its variables. Without a call stack that reads it, these are all lines
+    that keep the result.
     """
     again = {(frame.path, frame.line) for frame in reading}
     for nr, frame in enumerate(frames):

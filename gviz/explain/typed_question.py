@@ -16,8 +16,8 @@ from gviz.events import BackwardStarted, DataSet, Event, OptimizerStarted, Optim
 from gviz.explain.check import check
 from gviz.explain.display_names import label, label_at
 from gviz.explain.finding import Finding
-from gviz.explain.findings.training_loop.budget_alarms import alarm_at
 from gviz.explain.findings.training_loop.kept_graphs import alive_graphs
+from gviz.explain.findings.training_loop.monitor_alarms import alarm_at
 from gviz.explain.grad_history import accumulation
 from gviz.explain.parameter_updates import all_options, steps_by, why_nothing
 from gviz.explain.pass_contributions import MOST_PARTS, origin
@@ -26,9 +26,8 @@ from gviz.explain.saved_memory import memory_finding
 from gviz.explain.source_frames import at_text
 from gviz.explain.training import trained_leaves
 from gviz.explain.why import why, why_failure
-from gviz.query.moment_lookup import event_at
-from gviz.query.name_lookup import NamedNodes, TookNoPart
-from gviz.query.node_lookup import node_at
+from gviz.query.moments import event_at
+from gviz.query.nodes import NamedNodes, TookNoPart, node_at
 from gviz.query_syntax.place import split_aspect, unreadable
 from gviz.trace.graph_state import BAD
 from gviz.trace.timeline import Moment, Timeline

@@ -270,7 +270,7 @@ def _require_one_number(timeline: Timeline, iteration: Iteration, shows: Sequenc
             raise GvizError(f"{text} is more than one number", hint=f"({text}).sum() is one", exit_code=2)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 # Where the program takes numbers out of tensors, or branches by a tensor

@@ -16,10 +16,10 @@ from gviz.explain.finding import Finding
 from gviz.explain.finding_kinds import KINDS, located
 from gviz.explain.findings.errors.missing_grad import owners_of_gradients, without_gradient
 from gviz.explain.findings.missing_gradient.no_gradient import ASK_ERROR
-from gviz.explain.findings.training_loop.budget_alarms import in_unrecorded_iteration
+from gviz.explain.findings.training_loop.monitor_alarms import in_unrecorded_iteration
 from gviz.explain.node_question import Question, node_question
 from gviz.explain.program_errors import Failure, failure_at
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.nodes import NamedNodes
 from gviz.query_syntax.place import Aspect
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import clipped, shown
@@ -112,7 +112,7 @@ _MOST_ASKED = 50
 def _reasons(failure: Failure, nodes: Sequence[int]) -> list[tuple[int, Finding]]:
     """Return why tensors have no gradient, as far as the reason is the one of the first; empty if others have another.
 
-    If the text of the program says which tensors a loop reads, the first of them without a gradient ended it.
+    If the source code shows which tensors a loop reads, the first of them without a gradient ended it.
     """
     moment = failure.timeline.at(failure.seq)
     reasons = [(node, why(failure.timeline, moment, node, "grad")) for node in nodes[:_MOST_ASKED]]

@@ -90,7 +90,8 @@ def _picture(of: Drawn) -> str:
 def _fitting(of: Drawn, options: ExportOptions) -> ExportOptions | None:
     """Return the options with modules collapsed until the picture is small enough; None if it never is."""
     from gviz.render import detail_that_fits
-    from gviz.render.boxes.folding import Filter, closed_to_fit, graph_of, requested_nodes
+    from gviz.render.boxes.collapse_choice import closed_to_fit
+    from gviz.render.boxes.folding import Filter, graph_of, requested_nodes
     from gviz.render.picture_request import moment_structure
 
     timeline, graph_filter = of.timeline, Filter(focus=of.node, ancestors=bool(of.node))

@@ -1,7 +1,7 @@
-"""Tests single events against breakpoints in the program's process: cheap, and never wrong when the answer is no.
+"""Tests in the program's process whether an event may be a stop of a breakpoint: a no is certain, a yes is not.
 
-If a test says yes, the program pauses and the debugger evaluates the breakpoint exactly in the timeline. A condition is
-tested with the event and the `NodeCache`. If these are not sufficient, the test says yes.
+After a yes, the program pauses and the debugger evaluates the breakpoint exactly in the timeline. A condition is tested
+with the event and the `NodeCache`. If these are not sufficient, the answer is yes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gviz.query_syntax.stop_condition import AT_A_NODE, CALLED, Stop, stop
 from gviz.trace.breakpoint_hits import is_of
 from gviz.trace.codec import subject
 from gviz.trace.condition_environment import Absent, word_of
-from gviz.trace.nonfinite import may_be_nonfinite
+from gviz.trace.nan_and_inf import may_be_nonfinite
 from gviz.trace.phases import PhaseTracker
 from gviz.values.value import Value
 
@@ -32,7 +32,7 @@ _LASTING = {"value", "op", "module", "node"}
 
 
 class Unknown(Exception):
-    """What a condition uses is not known in this process."""
+    """A condition uses something that is not known in this process."""
 
 
 class Prefilter:
@@ -50,7 +50,7 @@ class Prefilter:
         self._fits: dict[int, bool] = {}
         self._calls: dict[int, int] = {}
         self._begun: set[tuple[int, int]] = set()
-        """Passes (0: none) with the module calls they have reached."""
+        """Pairs of a pass (0: none) and a module call that it has reached."""
         self._storages: set[int] = set()
         self._searched = self._late = 0
 
@@ -89,7 +89,7 @@ class Prefilter:
         return holds
 
     def _may_begin(self, event: e.Event, node: int) -> bool:
-        """Return whether a pass may reach a call of the place for the first time, or the place may be the node."""
+        """Return whether a pass may reach a call of the place for the first time, or the place may be this node."""
         number = self._cache.number_of(node)
         if self._place is None or self._may_be_named(self._place, node, self._cache.kinds[number]):
             return True
@@ -247,7 +247,7 @@ def _numbers(value: Value | None) -> Any:
 
 
 def concerns(node: int, storages: frozenset[int]) -> Test:
-    """Return a test whether an event concerns a node, or memory of its outputs."""
+    """Return a test of whether an event concerns a node, or the memory of its outputs."""
 
     def test(event: e.Event) -> bool:
         match event:

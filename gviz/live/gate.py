@@ -42,8 +42,8 @@ from gviz.trace.codec import KIND_NUMBERS, VALUE_READERS, subject
 from gviz.trace.event_contexts import WHOLE_NODE
 from gviz.trace.graph_state import OPTIMIZER
 from gviz.trace.index.threads import CONTEXT, Context
+from gviz.trace.nan_and_inf import FirstBad
 from gviz.trace.node_table import OF_NO_STATEMENT
-from gviz.trace.nonfinite import FirstBad
 from gviz.trace.phases import PHASE_EVENTS, PhaseTracker
 
 Wait = Callable[[PauseReason], ResumeRequest]

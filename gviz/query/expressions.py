@@ -19,8 +19,7 @@ import numpy as np
 from gviz.errors import GvizError, NotStored
 from gviz.events import Edge
 from gviz.events.optimizer_options import option_text, options_in
-from gviz.query.name_lookup import NamedNodes
-from gviz.query.node_lookup import BEFORE_FIRST_TENSOR, last
+from gviz.query.nodes import BEFORE_FIRST_TENSOR, NamedNodes, last
 from gviz.query_syntax import safe_expression as guarded
 from gviz.query_syntax.condition import NAMES, holds
 from gviz.query_syntax.expression_limits import Budget, TooMuch

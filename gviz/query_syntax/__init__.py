@@ -1,9 +1,10 @@
-"""The syntax users write to say where: places, kinds of events, conditions, and breakpoints made of them.
+"""The syntax users write to say where and when: places, moments, kinds of events, conditions, and breakpoints.
 
 #4            a node                 demo.py:4     what a line created, and a pass it started
 x             by name                net.fc1       a module: where a call begins, where a pass reaches it
 mul           an operation           net.*         by a pattern
 op:mul        an operation, if a name is the same
+12, nan, iteration 3, 'mark          moments (`moment`); a place is a moment, too
 
 x if value > 3                       stop at the nodes named x whose value is greater than 3
 on receive h                         stop at each contribution to the gradient of h

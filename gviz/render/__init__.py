@@ -10,7 +10,7 @@ The walk of one node, from the trace to an SVG:
 
 * `picture_request` reads which moments, and which part of the graph, the user wants to see.
 * `boxes` decides which nodes get a box of their own: it folds repeats, collapses modules and leaves out the parts that
-  the user did not request (`boxes.folding`, `boxes.collapsed_box`, `boxes.drawn_nodes`). The boxes depend on the
+  the user did not request (`boxes.folding`, `boxes.collapse_choice`, `boxes.drawn_nodes`). The boxes depend on the
   iteration, not on the moment, so a box does not move from step to step.
 * `scene` dresses that structure for one moment: the node's value and gradient become rows, its state becomes a style
   (`boxes.box_content`, `boxes.edge_content`).

@@ -25,24 +25,13 @@ from typing import NamedTuple
 
 from gviz.errors import GvizError
 from gviz.render.boxes.box_size import elements_room, named_by_model
-from gviz.render.boxes.collapse_note import DATA_COLLAPSED, MORE, OR, CollapsedParts, expand_option, summary
+from gviz.render.boxes.collapse_choice import GraphView, GraphViews, closed_below, most_informative
 from gviz.render.boxes.data_preparation import FEWEST_IN_PICTURES
 from gviz.render.boxes.drawn_nodes import shown_nodes
-from gviz.render.boxes.folding import (
-    CallGraph,
-    Closed,
-    Filter,
-    ModuleCall,
-    closed_below,
-    fitting_calls,
-    fold,
-    graph_of,
-    named_calls,
-)
+from gviz.render.boxes.folding import CallGraph, Closed, Filter, ModuleCall, fitting_calls, fold, graph_of, named_calls
 from gviz.render.boxes.function_calls import has_public_names, with_calls, with_level
 from gviz.render.boxes.graph_options import Density, Level, Options
 from gviz.render.boxes.graph_structure import Structure, structure
-from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informative
 from gviz.render.boxes.repeats import is_repeat_named
 from gviz.render.figure import as_figure
 from gviz.render.graphviz.box_label import CHARACTER, ROW
@@ -50,6 +39,19 @@ from gviz.render.graphviz.direction_and_spacing import flow
 from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.process import TooSlowError, draw_all
 from gviz.render.option_words import option
+from gviz.render.picture_notes import (
+    DATA_COLLAPSED,
+    LESS_TEXT,
+    MORE,
+    NO_FRAMES,
+    NORMS,
+    NUMBERS,
+    OR,
+    OUTER_FRAMES,
+    CollapsedParts,
+    expand_option,
+    summary,
+)
 from gviz.render.scene import framed, scene
 from gviz.render.theme import LIGHT, Direction, Theme
 from gviz.trace.graph_state import Iteration, NodeInfo
@@ -256,10 +258,10 @@ class _Views:
     def with_note(self, view: _View, text: Text | None = None) -> Options:
         """Return the options of a view, with one line about what is collapsed and how to see more."""
         density, lists, stacks = text or Text(self.words.density)
-        less = _LESS.get(density, "") if density != self.words.density and not lists else ""
+        less = LESS_TEXT.get(density, "") if density != self.words.density and not lists else ""
         if less and stacks:
             values = (info.created.first_value for info in self.infos.values())
-            less = _NORMS if any(value is not None and value.size > FEW for value in values) else _NUMBERS
+            less = NORMS if any(value is not None and value.size > FEW for value in values) else NUMBERS
         about = self._request
         parts = CollapsedParts(self._views, len(self.infos), about.level, about.depth, about.suggests)
         note = parts.note(view.graph, less) or view.words.remark
@@ -451,14 +453,6 @@ def _measured(
     return sizes
 
 
-NO_FRAMES = "No frames around modules: they would not fit"
-OUTER_FRAMES = "Inner modules have no frames: they would not fit"
-
-
 def _bounds(laid_out: bytes) -> tuple[float, float]:
     _, _, width, height = map(float, json.loads(laid_out)["bb"].split(","))
     return width + 29, height + 29  # plus the `pad` attribute
-
-
-_NORMS, _NUMBERS = "boxes show the norms of gradients", "boxes show numbers without labels"
-_LESS: dict[Density | None, str] = {"brief": "each box shows one line", "min": "boxes show names only"}

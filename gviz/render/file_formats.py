@@ -62,7 +62,7 @@ def exporter_for(path: str) -> Exporter:
         if name.endswith(suffix) and len(name) > len(suffix)
     ]
     if not fitting:
-        raise GvizError(f"cannot tell the format of {path!r}", hint=f"suffixes: {all_suffixes()}", exit_code=2)
+        raise GvizError(f"unknown format of {path!r}", hint=f"suffixes: {all_suffixes()}", exit_code=2)
     return max(fitting, key=lambda pair: len(pair[0]))[1]
 
 

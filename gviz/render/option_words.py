@@ -1,6 +1,6 @@
 """How notes and hints name an option of a picture: as it is typed, ``--level calls``, or as an argument in Python.
 
-The command line draws through `gviz.export`, as programs do. It says so with `as_typed`.
+The command line draws through `gviz.export`, as programs do, so it calls `as_typed` first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _words: ContextVar[Literal["", "typed", "arguments"]] = ContextVar("option_words
 
 @contextmanager
 def as_typed() -> Iterator[None]:
-    """Name options as they are typed in a shell. Whoever is called in the context does so, too."""
+    """Name options as they are typed in a shell, in everything that is called in the context."""
     token = _words.set("typed")
     try:
         yield

@@ -9,21 +9,9 @@ from math import inf
 
 from gviz.errors import GvizError
 from gviz.explain.module_costs import costs, why_no_costs
+from gviz.render.boxes.collapse_choice import collapsed_modules
 from gviz.render.boxes.drawn_nodes import shown_nodes
-from gviz.render.boxes.folding import (
-    ALL,
-    FEW_BOXES,
-    CallGraph,
-    Closed,
-    Filter,
-    boxes,
-    closed_below,
-    closed_to_fit,
-    fold,
-    graph_of,
-    named_calls,
-    requested_nodes,
-)
+from gviz.render.boxes.folding import ALL, Filter, fold, graph_of, named_calls, requested_nodes
 from gviz.render.boxes.function_calls import has_public_names, with_calls
 from gviz.render.boxes.graph_options import Level, Options
 from gviz.render.boxes.graph_structure import Structure, structure
@@ -33,7 +21,8 @@ from gviz.render.scene import Scene, scene
 from gviz.render.styles import PictureStyle, style_named
 from gviz.render.theme import Direction, Theme
 from gviz.trace.graph_state import Iteration, NodeInfo
-from gviz.trace.navigation import end_of, gradient_readings, no_event, through
+from gviz.trace.iteration_and_phase_ends import end_of, gradient_readings, through
+from gviz.trace.stepping import no_event
 from gviz.trace.timeline import Timeline
 
 
@@ -45,7 +34,7 @@ def ignore_note(_: str) -> None:
     """Ignore a note."""
 
 
-def _nobody(_: float) -> None:
+def _ignore_progress(_: float) -> None:
     """Ignore progress reports."""
 
 
@@ -101,7 +90,7 @@ class ExportOptions:
     legend: bool = True
     moments: tuple[int, ...] = ()
     part: Part = field(default_factory=Part)
-    progress: Callable[[float], object] = _nobody
+    progress: Callable[[float], object] = _ignore_progress
     figure: FigureName | None = None
     keeps_labels: bool = False
     columns: int = 1
@@ -239,7 +228,12 @@ def _drawing(
     subgraph = replace(graph, nodes=tuple(requested_nodes(graph, graph_filter)))
     calls = fits and not (part.node or words.density == "full")
     calls = calls and not has_public_names(timeline, infos.values())
-    words = replace(words, graph_filter=replace(graph_filter, closed=_closed(subgraph, options), calls=calls))
+    words = replace(
+        words,
+        graph_filter=replace(
+            graph_filter, closed=collapsed_modules(subgraph, part.closed, part.depth, options.note), calls=calls
+        ),
+    )
     folded = fold(with_calls(timeline, graph, infos) if calls else graph, words.graph_filter)
     if calls and part.only and len(folded.groups) == 1:  # one call alone: the user wants to see what is in it
         words = replace(words, graph_filter=replace(words.graph_filter, calls=False))
@@ -248,7 +242,7 @@ def _drawing(
     if as_picture:
         require_readable(count)
     if count > NAMED and words.density != "min":
-        options.note(f"{count:,} boxes: drawn with names alone")
+        options.note(f"{count:,} boxes: drawn with names only")
         words = replace(words, density="min", tensors="line", saved=False, clusters=False)
     return words
 
@@ -304,21 +298,6 @@ def _not_drawn(timeline: Timeline, node: int, n: int) -> GvizError:
     elif known:
         where = f"it was made in iteration {timeline.iteration_of(node).number}; the moment #{node} draws that"
     return GvizError(f"node #{node} is not in the graph of event {n}", hint=where, exit_code=2)
-
-
-def _closed(graph: CallGraph, options: ExportOptions) -> Closed:
-    """Return the modules to collapse: those that the user requested, or else enough to make the graph readable."""
-    part = options.part
-    if part.closed or part.depth is not None:
-        below = closed_below(graph, part.depth) if part.depth is not None else frozenset()
-        return below | named_calls(graph, part.closed)
-    closed = closed_to_fit(graph, FEW_BOXES)
-    left = boxes(graph, closed)
-    if closed:
-        options.note(f"{len(graph.nodes):,} nodes: modules closed, {left:,} boxes left; the option depth opens them")
-    elif left > FEW_BOXES:
-        options.note(f"{left:,} boxes, and no module to close; {option('node')} draws what is near one")
-    return closed
 
 
 def requested_scene(

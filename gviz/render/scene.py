@@ -23,7 +23,7 @@ from gviz.render.boxes.full_detail_rows import source_line
 from gviz.render.boxes.graph_structure import Structure
 from gviz.render.boxes.shown_moment import RESULT, Now
 from gviz.trace.graph_state import NodeInfo, NodeState
-from gviz.trace.navigation import phase_end, through
+from gviz.trace.iteration_and_phase_ends import phase_end, through
 from gviz.trace.node_gradients import all_in_their_iteration
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import file_name

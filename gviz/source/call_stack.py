@@ -1,9 +1,9 @@
-"""Where in the user's program something happened: whole call stacks, captured cheaply, resolved exactly.
+"""The call stack of the user's program: cheap to capture, and resolved to exact lines and columns later.
 
-Capturing must cost well under a microsecond, so it only walks frames and keeps ``(code object, instruction offset)``
-pairs (`f_lineno` is linear in the length of a function, `f_lasti` is not). The code object is kept as its `id`, because
-its hash covers all its contents. Resolving turns a pair into line *and column*, with the position table that every code
-object has (PEP 657).
+A capture must cost well under a microsecond. So it only walks the frames and keeps pairs of a code object and an
+instruction offset, `f_lasti`. (`f_lineno` would take longer the longer the function is.) A code object is kept as its
+`id`, because its hash covers all its contents. Resolving turns a pair into line *and column*, with the position table
+that every code object has (PEP 657).
 """
 
 from __future__ import annotations
@@ -27,14 +27,12 @@ StackKey = tuple[int, ...]
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _PACKAGE = str(Path(__file__).parents[1]) + "/"
-# the method through which PyTorch asks a listener about a function written in Python
+# the function by which PyTorch offers a call of a function written in Python to a listener, before it runs the function
 _HANDS_ON = "handle_torch_function"
 _SAMPLES = _PACKAGE + "samples/"  # the lessons are inside the package but are users' programs
 _LEAVING = frozenset({"CALL", "WITH_EXCEPT_START"})
 _HEADS = frozenset({"GET_ITER", "FOR_ITER", "BEFORE_WITH"}) | _LEAVING
-"""Instructions in the head of a statement that may have a body. `_LEAVING` are those that leave a ``with`` or call
-anything else.
-"""
+"""Instructions in the head of a statement that may have a body. `_LEAVING` end a ``with`` block, or call a function."""
 _ENTERS = dis.opmap.get("BEFORE_WITH", -1)
 DEEPEST = 1 << 14
 """The most frames of a stack that are kept, the innermost ones: a deeper stack is a recursion."""
@@ -72,19 +70,20 @@ def hide(prefix: str) -> None:
     """Hide frames of files whose path starts with `prefix` (a framework's own code)."""
     _hidden_prefixes.append(prefix)
     is_hidden.cache_clear()
-    _hidden.clear()  # last: another thread looks up again a code object that it sees now
+    _hidden.clear()  # last: another thread may classify by the old prefixes until here
 
 
 def add_recorder(prefix: str) -> None:
-    """Count frames of files whose path starts with `prefix` as those of a recorder."""
+    """Treat frames of files whose path starts with `prefix` as frames of a recorder."""
     global _recorders
     _recorders = (*_recorders, prefix)
 
 
 def of_listening(codes: Sequence[CodeType]) -> set[int]:
-    """Return which frames of a stack (outermost first) exist only because a recording listens to a framework or print.
+    """Return the indices of those frames that exist only because a recording is active; `codes` begin at the outermost.
 
-    These are the recorder's own frames, and the frame of a framework function that asks it first and then runs again.
+    These are the recorder's own frames, and the first of two frames of a framework function: the function offers the
+    call to the recorder, which calls the function again.
     """
     ours = {place for place, code in enumerate(codes) if code.co_filename.startswith(_recorders)}
     places = set(ours)
@@ -122,7 +121,7 @@ def stack() -> StackKey:
 
 
 def trail() -> StackKey:
-    """Return the call stack including hidden frames, in 0.6 of the time; the same place always gives the same trail.
+    """Return the call stack including hidden frames, in 60% of the time; the same place always gives the same trail.
 
     Compare it only with trails whose `stack` was captured too: otherwise the ids of their code objects may be reused.
     """
@@ -144,9 +143,8 @@ def forwards(function: F) -> F:
 def called_by_the_program(folder: str, forwarding: tuple[str, ...] = (), called: str = "") -> bool:
     """Return whether the program itself made the current call, and not another function of a framework in `folder`.
 
-    Between the program and the caller of this function, the framework may then have only functions marked by
-    `forwards`. PyTorch's functions cannot be marked: they are recognized by their files (`forwarding`) or by one name
-    (`called`).
+    It did if all frames of the framework in between belong to functions marked by `forwards`. PyTorch's functions
+    cannot be marked: they are recognized by their files (`forwarding`) or by one name (`called`).
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_hidden((code := frame.f_code).co_filename):
@@ -217,7 +215,7 @@ def _classify(code: CodeType) -> bool:
 
 
 def _resolve(number: int, offset: int) -> Frame:
-    """Return the cached frame of a code object at an offset: a recursion has it thousands of times in one stack."""
+    """Return the frame of a code object at an offset, and cache it: a recursion repeats it thousands of times."""
     frame = _resolved[number, offset] = _frame(_codes[number], offset)
     return frame
 
@@ -241,7 +239,7 @@ def _frame(code: CodeType, offset: int) -> Frame:
 def _head(code: CodeType, offset: int) -> dis.Positions | None:
     """Return the position of the expression that a ``for`` iterates over or a ``with`` enters, without the body.
 
-    Up to 3.12, CPython reports the whole statement. None if the value is not created just before.
+    Up to 3.12, CPython reports the whole statement. None if the instruction before does not create the value.
     """
     opname = dis.opname[code.co_code[offset]]
     if opname in _LEAVING and _ENTERS not in code.co_code[::2]:

@@ -11,8 +11,10 @@ The path of one event, the ``NodeCreated`` of ``y = x * x``: the engine sends it
 SQLite file. A reader (`file/reader.py`) fetches the row, `codec.py` decodes and checks it, and the index adds it to its
 columns. A front end then asks the timeline for the node's value, gradient and state in the backward pass.
 
-`iterations.py` and `phases.py` divide a recording into stretches of time. `naming/` finds the variable names of
-results. `navigation.py`, `breakpoint_hits.py` and `place_matches.py` move through a recording.
+`iterations.py` and `phases.py` divide a recording into stretches of time, and `iteration_and_phase_ends.py` has the
+moments of them that pictures show. `naming/` finds the variable names of results. `stepping.py` has the moves of step,
+next, finish and continue, `breakpoint_hits.py` the events at which a breakpoint stops, and `place_matches.py` the nodes
+that a place refers to.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from gviz.trace.event_log import EventLog, birth, expect
 from gviz.trace.graph_state import Bad
 from gviz.trace.index.reference_checks import References
 from gviz.trace.index.search_index import Index
-from gviz.trace.nonfinite import FirstBad, first_bad, first_nonfinite, first_place, masked_share
+from gviz.trace.nan_and_inf import FirstBad, first_bad, first_nonfinite, first_place, masked_share
 
 _DEEPEST = 100
 """The search follows infinities through at most this many operations, back to where they were written."""
@@ -94,7 +94,7 @@ class ErrorIndex:
     def first(self, bad: Bad) -> int:
         """Return the first event that holds a nan (or an infinity), or 0.
 
-        Starts at `first_bad`; without one, an infinity that the program wrote on purpose counts.
+        Starts at `first_bad`. Without one, it may be an infinity that the program wrote on purpose.
         """
         first_bad = self.first_bad()
         first_event, searched = self._firsts.get(bad, (0, first_bad - 1 if first_bad or bad == "nan" else 0))

@@ -23,8 +23,9 @@ WHOLE_NODE: frozenset[type[e.Event]] = frozenset(
 
 
 class Contexts:
-    """Looks up the context of a moment by binary search. Covers the log up to its `index`; a longer log needs a new
-    one.
+    """Looks up the context of a moment by binary search.
+
+    It covers the events in its `index`. When the log has grown, a new object is made.
     """
 
     def __init__(self, log: EventLog, index: Index) -> None:
@@ -83,8 +84,9 @@ class Contexts:
         return int(table.innermost[row]) if row >= 0 else 0
 
     def scope_at(self, n: int) -> tuple[int, int, int]:
-        """Return ``(scope, entered, left)`` of the current module call; `left` is 0 if it never ended, all 0
-        outside.
+        """Return ``(scope, entered, left)`` of the current module call; outside of module calls all are 0.
+
+        `left` is 0 if the call never ended.
         """
         scope = self.at(n)[2]
         if not scope:
@@ -112,10 +114,10 @@ class Contexts:
 
     @cached_property
     def node_ends(self) -> Sequence[int]:
-        """The moments at which a whole node is finished: it was created, its backward step ended, or a leaf got its
-        gradient.
+        """The moments at which a whole node is finished.
 
-        The ends of optimizer steps count too. Events inside a backward step belong to that step.
+        It was created, its backward step ended, or a leaf got its gradient. The ends of optimizer steps count too.
+        Events inside a backward step belong to that step.
         """
         alone = np.concatenate([self._index.lists["kind"].of_key(KIND_NUMBERS[kind]) for kind in WHOLE_NODE])
         times, threads = self._index.tables.threads
@@ -160,7 +162,7 @@ class Contexts:
 
 
 def _ends(context: ContextTable, alone: Array) -> Array:
-    """Return the events of one thread that end a whole node. `alone` are the events that need no backward rule."""
+    """Return the events of one thread that end a whole node. `alone` are those that do so outside of rules."""
     seqs, depths = context.seq, context.depth
     step_ends = seqs[1:][(depths[1:] == 0) & (depths[:-1] > 0)]
     rows = seqs.searchsorted(alone, "right") - 1

@@ -374,7 +374,7 @@ class Loop:
             self.starts.append(self.open_graph_start)
 
     def begin_pass(self, site: int) -> None:
-        """Process a pass that is called at a call site. If a graph has several passes, only the first counts."""
+        """Process a pass that is called at a call site. If a graph has several passes, only the first is used."""
         if not self.open_graph_start:
             return
         self._drop_provisional_start()

@@ -3,7 +3,7 @@
 Iterations are missing for one of two reasons:
 
 * The recording *paused*. To record each iteration would have taken too much time. So most of them were not recorded,
-  and only their loss and gradients were checked (see `gviz.adapters.recording_budget`).
+  and only their loss and gradients were checked (see `gviz.adapters.monitor_budget`).
 * The trace became too long, and iterations were deleted from it (see `gviz.trace.file.ring_buffer`).
 
 In both cases a mark ``iteration 512`` precedes the events of iteration 512 of the run; `with_run_numbers` reads the

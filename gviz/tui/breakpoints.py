@@ -67,18 +67,18 @@ class Breakpoint:
         return f"{self.command} {self.stop.text}{message}" + f" (not the first {self.ignored})" * bool(self.ignored)
 
     def after(self, n: int) -> Iterator[Hit]:
-        """Return the moments after `n` that count, in order."""
+        """Return the moments after `n` at which a run stops, in order."""
         if not self.ignored:
             return self.hits.after(n)
         return (hit for hit in islice(self.hits.after(0), self.ignored, None) if hit.n > n)
 
     def before(self, n: int) -> Iterator[Hit]:
-        """Return the moments before `n` that count, the latest first."""
+        """Return the moments before `n` at which a run stops, the latest first."""
         first = next(islice(self.hits.after(0), self.ignored, None), None) if self.ignored else Hit(0)
         return iter(()) if first is None else (hit for hit in self.hits.before(n) if hit.n >= first.n)
 
     def stops_at(self, n: int) -> bool:
-        """Return whether moment `n` counts."""
+        """Return whether a run stops at moment `n`."""
         return next(self.after(n - 1), Hit(0)).n == n
 
     def unknown_count(self, n: float = inf) -> int:

@@ -1,7 +1,7 @@
 """The position in a timeline, and every way to move it: the core that the screen and line mode share.
 
 The position is one integer, the number of the last event that has happened. Moving never runs the program. It finds
-another position (`gviz.trace.navigation`, `gviz.tui.stop_search`), moves there, and selects the node of that event.
+another position (`gviz.trace.stepping`, `gviz.tui.stop_search`), moves there, and selects the node of that event.
 `Asker` evaluates expressions at a position.
 """
 
@@ -31,13 +31,13 @@ from gviz.events import (
 from gviz.explain.failed_call import first_input
 from gviz.explain.training import last_pass, root_of_pass
 from gviz.explain.whatif import value_in_branch
-from gviz.query import node_lookup
+from gviz.query import nodes as node_query
 from gviz.query.expressions import Evaluator
-from gviz.query.moment_lookup import event_at, remark
+from gviz.query.moments import event_at, remark
 from gviz.query_syntax.place import split_aspect
 from gviz.query_syntax.stop_condition import changes
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished
-from gviz.trace import navigation
+from gviz.trace import stepping
 from gviz.trace.breakpoint_hits import stretches
 from gviz.trace.graph_state import BAD
 from gviz.trace.timeline import Timeline
@@ -262,7 +262,7 @@ class Cursor:
 
     def node_at(self, place: str) -> int:
         """Return the node of a PLACE: ``#4``, ``op:mul``, ``demo.py:4``, or the node that has a name now."""
-        return node_lookup.node_at(self.asker.names, place, self.position, self.selected)
+        return node_query.node_at(self.asker.names, place, self.position, self.selected)
 
     def event_at(self, place: str) -> int:
         """Return the event of a PLACE: for a node, the one that made it; for ``''``, the one before the last jump."""
@@ -288,18 +288,18 @@ class Cursor:
 
     def to(self, place: str) -> CursorStop:
         """Go to the next event of a node."""
-        return self._to(place, navigation.to_node, backward=False)
+        return self._to(place, stepping.to_node, backward=False)
 
     def reverse_to(self, place: str) -> CursorStop:
         """Go to the previous event of a node."""
-        return self._to(place, navigation.reverse_to_node, backward=True)
+        return self._to(place, stepping.reverse_to_node, backward=True)
 
     def _to(self, place: str, move: Callable[[Timeline, int, int], int], *, backward: bool) -> CursorStop:
         """Go to the nearest event of the node at a place, or of the next node that the place matches."""
         node = self.node_at(place)
         if not node:
             raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
-        other = node_lookup.next_of(self.asker.names, place, self.position, backward=backward) if place else 0
+        other = node_query.next_of(self.asker.names, place, self.position, backward=backward) if place else 0
         events = {move(self.timeline, self.position, each): each for each in (other or node, node)}
         events.pop(self.position, None)
         if not events:
@@ -318,7 +318,7 @@ class Cursor:
         Raises GvizError if the recording has neither, or if the place can never be reached.
         """
         if not text:
-            return self.travel(navigation.finish, "until")
+            return self.travel(stepping.finish, "until")
         reached = yield from stop_search.until(self.timeline, self.breakpoints, self.position, text)
         return self._stop_after_run(self.position, *reached)
 

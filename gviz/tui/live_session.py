@@ -85,7 +85,7 @@ class Purpose:
 
     @property
     def after(self) -> int:
-        """The moment after which the next stop counts."""
+        """The moment after which the next stop is looked for."""
         return max(self.start, self.passed)
 
     @property

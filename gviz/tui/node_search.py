@@ -11,7 +11,7 @@ from bisect import bisect_right
 
 from gviz.errors import GvizError
 from gviz.explain.iteration_words import iteration_called
-from gviz.query import node_lookup
+from gviz.query import nodes as node_query
 from gviz.system.cooperative_work import AT_ONCE, LongWork, WorkProgress
 from gviz.trace.graph_state import BAD
 from gviz.trace.timeline import Timeline
@@ -26,7 +26,7 @@ class NodeSearch:
 
     def __init__(self, timeline: Timeline, text: str) -> None:
         self._timeline, self._text = timeline, text.strip()
-        self._matches: node_lookup.Matches | None = None
+        self._matches: node_query.Matches | None = None
         self._is_whole_name = False
         self._counted: tuple[int, list[int], int] = -1, [], 0
         """For a number of nodes: the matches, and how many more nodes have the text as a part of a name."""
@@ -36,16 +36,16 @@ class NodeSearch:
         timeline, text = self._timeline, self._text
         if text in BAD:
             yield from timeline.error_index.looking_for_bad()
-        exact = node_lookup.exactly(timeline, text)
+        exact = node_query.exactly(timeline, text)
         node = (yield from self._search(exact, selected, n)) if text else 0
         self._is_whole_name = bool(node)
-        self._matches = exact if node else node_lookup.query(timeline, text)
+        self._matches = exact if node else node_query.query(timeline, text)
         node = node or (yield from self._search(self._matches, selected, n))
         if not node:
             raise GvizError(f"no node matches {clipped(text, 40)}", exit_code=2)
         return node
 
-    def _search(self, matches: node_lookup.Matches, selected: int, n: int) -> LongWork[int]:
+    def _search(self, matches: node_query.Matches, selected: int, n: int) -> LongWork[int]:
         """Return the next match after the selected node in the iteration, else its first, else the next of all.
 
         If the selected node is a match itself, as in a search that is repeated, the iteration does not begin again.
@@ -62,12 +62,12 @@ class NodeSearch:
                 yield WorkProgress("looking for a node:", done, len(ahead))
             if matches(node):
                 return node
-        return (yield from node_lookup.search(timeline, matches, selected))
+        return (yield from node_query.search(timeline, matches, selected))
 
     def next(self, selected: int, *, backward: bool = False) -> LongWork[int]:
         """Return the next match in the order of creation (`backward`: the previous one)."""
         assert self._matches is not None, "the first match comes first"
-        node = yield from node_lookup.search(self._timeline, self._matches, selected, backward=backward)
+        node = yield from node_query.search(self._timeline, self._matches, selected, backward=backward)
         if not node:
             raise GvizError("no node matches the last search", exit_code=2)
         return node
@@ -90,7 +90,7 @@ class NodeSearch:
         timeline = self._timeline
         if self._counted[0] != len(timeline.nodes):
             assert self._matches is not None, "the first match comes first"
-            part = node_lookup.query(timeline, self._text) if self._is_whole_name else self._matches
+            part = node_query.query(timeline, self._text) if self._is_whole_name else self._matches
             found, parts = [], 0
             for done, node in enumerate(timeline.nodes):
                 if not done % AT_ONCE:

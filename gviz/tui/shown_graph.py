@@ -5,7 +5,7 @@ The graph of an iteration has all nodes and module calls. `Folds.graph_filter` d
 makes them.
 
 Until the user chooses a level, a screen gets one of the views that pictures choose from (`GraphViews`). A small graph
-shows every node. Of a larger one, the view with the most boxes among those that have at most `MOST_BOXES` is shown:
+shows every node. A larger one is shown in the view with the most boxes, among those that have at most `MOST_BOXES`:
 
     iteration                                   its view
     complete                                    chosen when it is first shown
@@ -28,13 +28,20 @@ from typing import Literal
 
 from gviz.errors import GvizError
 from gviz.events import NodeCreated
-from gviz.render.boxes.collapse_note import summary
+from gviz.render.boxes.collapse_choice import (
+    FEW_BOXES,
+    GraphView,
+    GraphViews,
+    boxes,
+    closed_below,
+    closing_to_fit,
+    most_informative,
+)
 from gviz.render.boxes.data_preparation import FEWEST_OPERATIONS, with_data
 from gviz.render.boxes.drawn_nodes import shown_nodes
 from gviz.render.boxes.folding import (
     CALLS,
     DATA,
-    FEW_BOXES,
     LARGE,
     CallGraph,
     Closed,
@@ -42,19 +49,16 @@ from gviz.render.boxes.folding import (
     Folded,
     ModuleCall,
     around,
-    boxes,
     calls_of,
-    closed_below,
     closed_in,
-    closing_to_fit,
     fold,
     graph_of,
     modules,
     reading_graph,
 )
 from gviz.render.boxes.function_calls import with_calls
-from gviz.render.boxes.graph_views import GraphView, GraphViews, most_informative
 from gviz.render.boxes.repeats import is_repeat_named, with_repeats
+from gviz.render.picture_notes import summary
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished, parts
 from gviz.trace.backward_order import planned
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
@@ -589,8 +593,8 @@ class Folds:
     def _through(self, timeline: Timeline, n: int, direction: int) -> int:
         """Return the next moment at which a node is complete, after moment `n` or, if `direction` is -1, before it.
 
-        Of the moments in a collapsed call, only the last one counts. A program may prepare two results in turns: data
-        counts when it is complete.
+        In a collapsed call, it is the last moment. A program may prepare two results in turns, so the moment of a box
+        of data is the one at which that data is complete.
         """
         ends = timeline.contexts.node_ends
         at = bisect_right(ends, n) if direction > 0 else bisect_right(ends, n - 1) - 1

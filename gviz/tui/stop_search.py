@@ -1,9 +1,9 @@
-"""Finds the next stop, the messages of log points on the way, and the reason why a stop is never reached.
+"""Finds where ``continue`` and ``until`` stop, the log messages on the way, and why a stop is never reached.
 
 Three things stop a run: a breakpoint of the user, the place of ``until``, and the permanent stops: an error, the first
-nan or inf, a mark (`gviz.trace.navigation.stops`). A run forwards stops at the earliest of them, a run backwards at the
-latest. In a long recording the search is slow, so `search` yields between ranges of events. Its results are cached,
-and `next_stop` then answers at once.
+nan or inf, a mark (`gviz.trace.stepping.stops`). A run forwards stops at the earliest of them, a run backwards at the
+latest. In a long recording the search is slow, so `search_stops` yields between ranges of events. Its results are
+cached, and `next_stop` then answers at once.
 
 Some stops can never be reached. `why_never` gives the reason: no node has the name, or the line of the program does
 nothing that is recorded.
@@ -19,14 +19,14 @@ from string import Formatter
 import numpy as np
 
 from gviz.errors import GvizError
-from gviz.query.moment_words import MOMENT_WORDS
 from gviz.query_syntax import stop_condition
 from gviz.query_syntax.condition import NAMES
+from gviz.query_syntax.moment import MOMENT_WORDS
 from gviz.query_syntax.place import Place
 from gviz.query_syntax.stop_condition import Stop
 from gviz.source.call_stack import source_lines
 from gviz.system.cooperative_work import LongWork, WorkProgress
-from gviz.trace import navigation
+from gviz.trace import stepping
 from gviz.trace.breakpoint_hits import Hits, stretches
 from gviz.trace.condition_environment import ConditionEnvironment
 from gviz.trace.timeline import Timeline
@@ -46,7 +46,7 @@ def next_stop(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward:
     """Return where a run from moment `n` stops, and why; the end if nothing stops it."""
     if not backward:
         return first_stop(timeline, breakpoints, n) or (len(timeline), CONTINUE)
-    anyway, before = navigation.reverse_continue(timeline, n), breakpoints.previous(n)
+    anyway, before = stepping.reverse_continue(timeline, n), breakpoints.previous(n)
     return (before.n, before.reason) if before is not None and before.n >= anyway else (anyway, CONTINUE)
 
 
@@ -55,7 +55,7 @@ def first_stop(
 ) -> tuple[int, Reason] | None:
     """Return the first stop after moment `n`, and why: a breakpoint, the `place` of ``until``, or a permanent stop."""
     one, hit = breakpoints.next(n), next(place.after(n), None) if place is not None else None
-    always = next((moment for moment in navigation.stops(timeline) if moment > n), None)
+    always = next((moment for moment in stepping.stops(timeline) if moment > n), None)
     stops = [(one.n, one.reason)] if one is not None else []
     stops += [(hit.n, by_command("until"))] if hit is not None else []
     stops += [(always, CONTINUE)] if always is not None else []
@@ -87,7 +87,7 @@ def until(timeline: Timeline, breakpoints: Breakpoints, n: int, text: str) -> Lo
 def search_stops(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> Iterator[WorkProgress]:
     """Search for the next stop, and yield the progress between ranges of events; `next_stop` then answers at once."""
     yield from timeline.error_index.looking_for_bad()
-    anyway = (navigation.reverse_continue if backward else navigation.continue_)(timeline, n)
+    anyway = (stepping.reverse_continue if backward else stepping.continue_)(timeline, n)
     for one in breakpoints.own:
         yield from one.hits.preparation()  # again, because the recording may have grown
     for event in breakpoints.search(n, backward=backward):

@@ -49,8 +49,9 @@ Shape = Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(m
 
 
 class Stats(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Statistics of one array: `min`, `max`, `mean`, `rms` of the finite elements (all nan if there are none), and
-    counts.
+    """Statistics of one array: `min`, `max`, `mean`, `rms` of the finite elements; numbers of nan, infinities, zeros.
+
+    If no element is finite, the first four are nan.
     """
 
     min: float

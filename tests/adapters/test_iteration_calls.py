@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import gviz
-from gviz.adapters.recording_budget import Budget
+from gviz.adapters.monitor_budget import Budget
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Marked, Named
 from gviz.explain.check import check

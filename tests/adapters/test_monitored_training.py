@@ -11,7 +11,7 @@ from cli.programs import python
 
 import gviz
 from gviz import emit
-from gviz.adapters.recording_budget import MOST_PASSES, Alarm, Budget
+from gviz.adapters.monitor_budget import MOST_PASSES, Alarm, Budget
 from gviz.adapters.recording_scope import RecordingScope
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Failed, Marked, Named, NodeCreated, OptimizerStepped, Warned
@@ -19,7 +19,7 @@ from gviz.explain.check import check
 from gviz.explain.event_description import sentence
 from gviz.explain.iteration_words import iteration_suffix
 from gviz.explain.module_times import module_times, time_data, time_lines
-from gviz.query.moment_lookup import event_at
+from gviz.query.moments import event_at
 from gviz.source.call_stack import Frame
 from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline

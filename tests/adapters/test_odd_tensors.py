@@ -23,7 +23,7 @@ from gviz.events import (
 from gviz.explain.value_computation import computation
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
 from gviz.trace.event_log import MemoryLog
-from gviz.trace.nonfinite import may_be_nonfinite
+from gviz.trace.nan_and_inf import may_be_nonfinite
 from gviz.trace.timeline import Timeline
 from gviz.values.value import statistics
 from tests.adapters.recorded import events_of, of_kind, operations

@@ -173,7 +173,7 @@ def test_a_heat_map_has_a_scale(tmp_path):
 @pytest.mark.parametrize(
     ("name", "options", "said", "code"),
     [
-        ("x.jpeg", {}, "cannot tell the format", 2),
+        ("x.jpeg", {}, "unknown format of", 2),
         ("x.svg", {"at": 99}, "there is no event 99", 2),
         ("x.svg", {"at": "nobody"}, "there is no moment nobody", 2),
         ("x.svg", {"node": "nobody"}, "there is no nobody", 2),

@@ -12,12 +12,12 @@ from gviz.events import BackwardStarted, Failed, Marked, NodeCreated, OptimizerS
 from gviz.explain.check import check
 from gviz.explain.finding import Finding, lines
 from gviz.explain.findings.gradient_values.nan_arithmetic import too_short
-from gviz.explain.findings.training_loop.budget_alarms import alarm_at, in_unrecorded_iteration
+from gviz.explain.findings.training_loop.monitor_alarms import alarm_at, in_unrecorded_iteration
 from gviz.explain.program_errors import all_failures
 from gviz.explain.recording_survey import Survey
 from gviz.explain.typed_question import answer
 from gviz.explain.why import why
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.nodes import NamedNodes
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.trace.whole_iterations import RecordedIterations

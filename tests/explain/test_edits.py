@@ -9,7 +9,7 @@ import pytest
 from explain.programs import builtin
 
 from benchmarks.answers import edit_for, findings_in, mends, programs
-from gviz.explain import initial_writes, program_text
+from gviz.explain import parameter_initialization, program_text
 from gviz.explain import source_edit as edits
 from gviz.explain.findings.errors import in_place_errors, second_backward
 from gviz.explain.findings.gradient_values import nan_remedies
@@ -481,7 +481,7 @@ WRITES = [
 @pytest.mark.parametrize(("name", "text", "expected"), WRITES)
 def test_the_line_that_sets_the_first_numbers_of_a_parameter(name, text, expected):
     info = SimpleNamespace(name=name, also=())
-    write = initial_writes.initial_write(Text(text), info, initial_writes.writes_constant)
+    write = parameter_initialization.initial_write(Text(text), info, parameter_initialization.writes_constant)
     assert (write and write.at.line) == expected
 
 

@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 from explain.programs import recorded_text
 
-from gviz.adapters.recording_budget import Budget
+from gviz.adapters.monitor_budget import Budget
 from gviz.explain.findings.gradient_values import nan_origin
 from gviz.explain.findings.gradient_values.nan_origin import last_alarm
 from gviz.trace.file.reader import open_trace

@@ -13,7 +13,7 @@ from gviz.explain.event_description import sentence
 from gviz.explain.iteration_words import iteration_called, phase_words
 from gviz.explain.source_frames import frame_text, own_frame
 from gviz.explain.typed_question import answer
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.nodes import NamedNodes
 from gviz.query_syntax.place import place
 from gviz.render.scene import caption
 from gviz.source.call_stack import Frame

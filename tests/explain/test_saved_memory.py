@@ -7,7 +7,7 @@ from cli.programs import gviz_here
 from explain.programs import recorded_text
 
 from gviz.explain.saved_memory import curve_text, memory_finding, saved_memory
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.nodes import NamedNodes
 
 from gviz.explain.typed_question import answer  # isort: skip
 

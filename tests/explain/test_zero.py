@@ -8,7 +8,7 @@ import gviz.engine as torch
 from gviz.explain.check import check
 from gviz.explain.findings.gradient_values import zero_gradient
 from gviz.explain.typed_question import answer
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.nodes import NamedNodes
 
 
 def dead_at_its_end(layers):

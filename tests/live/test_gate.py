@@ -17,7 +17,7 @@ from gviz.live.gate import Gate
 from gviz.live.node_cache import LEARNED_FROM, NodeCache
 from gviz.live.protocol import ResumeRequest
 from gviz.query_syntax.stop_condition import stop
-from gviz.trace import navigation
+from gviz.trace import stepping
 from gviz.trace.breakpoint_hits import Hits
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.graph_state import OPTIMIZER
@@ -27,10 +27,10 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.shown_graph import Folds
 
 MOVES = {
-    "step": navigation.step,
-    "next": navigation.next_node,
-    "finish": navigation.finish,
-    "phase": navigation.phase,
+    "step": stepping.step,
+    "next": stepping.next_node,
+    "finish": stepping.finish,
+    "phase": stepping.phase,
 }
 STOPS = (
     "#4", "mul", "net.*", "on accumulate", "on backward", "on optimizer", "on nan", "on inf net.*", "on inplace #2",
@@ -68,7 +68,7 @@ class Debugger:
         match self.request.mode:
             case "continue":
                 hits = (hit.n for text in self.request.stops for hit in Hits(timeline, stop(text)).after(here - 1))
-                return here in navigation.stops(timeline) or here in hits
+                return here in stepping.stops(timeline) or here in hits
         return True
 
 
@@ -105,9 +105,9 @@ def replayed(events, requests):
 def moved(timeline, n, request):
     if request.mode == "continue":
         hits = [next((hit.n for hit in Hits(timeline, stop(text)).after(n)), len(timeline)) for text in request.stops]
-        return min([navigation.continue_(timeline, n), *hits])
+        return min([stepping.continue_(timeline, n), *hits])
     if request.mode == "to":
-        there = navigation.to_node(timeline, n, request.node)
+        there = stepping.to_node(timeline, n, request.node)
         return len(timeline) if there == n else there
     return MOVES[request.mode](timeline, n)
 
@@ -656,7 +656,7 @@ def test_a_closed_module_is_one_next_as_in_the_recording(program, data, begin, c
     for path in data.draw(st.sets(st.sampled_from(paths_of(events)))):
         folds.collapse(0, path)
     first_call = next(n for n in range(1, len(timeline)) if isinstance(timeline.event(n), e.ScopeEntered))
-    n = navigation.step(timeline, min(first_call + begin, len(timeline) - 1) - 1)
+    n = stepping.step(timeline, min(first_call + begin, len(timeline) - 1) - 1)
     so_far = sum(1 for seq in range(1, n + 1) if not isinstance(timeline.event(seq), e.SILENT))
     requests = [
         ResumeRequest("step", count=so_far),

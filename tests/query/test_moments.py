@@ -15,10 +15,10 @@ from gviz.api.moment_argument import moment_of
 from gviz.cli.main import gviz
 from gviz.errors import GvizError
 from gviz.events import GradAccumulated, GradFlowed, NodeFreed
-from gviz.query.moment_lookup import begin_of, event_at, remark
-from gviz.query.moment_words import A_MOMENT, MOMENT_WORDS, MOMENTS, SUCH_MOMENTS
+from gviz.query.moments import begin_of, event_at, remark
+from gviz.query_syntax.moment import A_MOMENT, MOMENT_WORDS, MOMENTS, SUCH_MOMENTS
 from gviz.query_syntax.stop_condition import stop
-from gviz.trace import navigation
+from gviz.trace import stepping
 from gviz.tui.breakpoints import hits_of
 from gviz.tui.cursor import Cursor
 
@@ -330,5 +330,5 @@ def test_a_forward_ends_with_its_loss_and_not_with_what_its_last_line_has_freed(
             "loss", iteration.index,
         )  # fmt: skip
         assert isinstance(timeline.event(forward.end), NodeFreed) is (number > 1)
-        assert navigation.finish(timeline, forward.start) == forward.end  # where a program that runs can be paused
+        assert stepping.finish(timeline, forward.start) == forward.end  # where a program that runs can be paused
         assert begin_of(timeline, f"forward {number}", at) == forward.start

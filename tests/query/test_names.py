@@ -8,8 +8,7 @@ import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.events import ScopeEntered
 from gviz.explain.display_names import op_title, own_name, public_name
-from gviz.query.name_lookup import NamedNodes
-from gviz.query.node_lookup import find, last, node_at, query
+from gviz.query.nodes import NamedNodes, find, last, node_at, query
 from gviz.query_syntax.place import place
 from gviz.trace import load
 from gviz.trace.event_log import MemoryLog

@@ -15,7 +15,7 @@ from gviz.explain.typed_question import answer
 from gviz.live.breakpoint_prefilter import Prefilter
 from gviz.live.node_cache import LEARNED_FROM, NodeCache
 from gviz.query.expressions import value_of
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.nodes import NamedNodes
 from gviz.query_syntax.stop_condition import stop
 from gviz.trace.breakpoint_hits import Hits
 from gviz.trace.event_log import MemoryLog

@@ -5,7 +5,7 @@ from driving import transcript
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.query.moment_lookup import event_at, remark
+from gviz.query.moments import event_at, remark
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.scene import scene
 

@@ -10,7 +10,7 @@ import gviz.engine as builtin
 from gviz.api.export import export
 from gviz.api.export_options import span
 from gviz.errors import GvizError
-from gviz.query.moment_lookup import event_at
+from gviz.query.moments import event_at
 from gviz.trace import load
 
 ENGINES = [builtin, pytest.param("torch", marks=pytest.mark.torch)]

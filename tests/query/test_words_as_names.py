@@ -8,9 +8,8 @@ import gviz
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.explain.typed_question import answer
-from gviz.query.moment_lookup import event_at
-from gviz.query.name_lookup import NamedNodes
-from gviz.query.node_lookup import node_at
+from gviz.query.moments import event_at
+from gviz.query.nodes import NamedNodes, node_at
 
 
 def program():

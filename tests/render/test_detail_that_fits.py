@@ -13,10 +13,10 @@ from benchmarks.picture_models import MODELS
 from gviz.api.export import export
 from gviz.errors import GvizError
 from gviz.render import option_words
+from gviz.render.boxes.collapse_choice import GraphView, most_informative
 from gviz.render.boxes.folding import Filter
 from gviz.render.boxes.function_calls import source_calls
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.graph_views import GraphView, most_informative
 from gviz.render.boxes.repeats import runs
 from gviz.render.detail_that_fits import PAGE
 from gviz.render.graphviz.dot import dot

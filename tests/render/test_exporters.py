@@ -204,7 +204,7 @@ def test_a_suffix_names_its_exporter():
         "dot",
         "png",
     ]
-    with pytest.raises(GvizError, match=r"cannot tell the format of 'out\.jpeg'") as caught:
+    with pytest.raises(GvizError, match=r"unknown format of 'out\.jpeg'") as caught:
         exporter_for("out.jpeg")
     assert caught.value.exit_code == 2
 

@@ -6,7 +6,7 @@ from explain.programs import recorded_text
 from gviz.cli.main import run_command
 from gviz.explain.failed_call import failed_call
 from gviz.explain.typed_question import answer
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.nodes import NamedNodes
 from gviz.render.boxes.graph_options import Options
 from gviz.render.picture_request import moment_scene, moment_structure
 from gviz.render.scene import scene

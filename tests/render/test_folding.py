@@ -10,13 +10,12 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.errors import GvizError
+from gviz.render.boxes.collapse_choice import closed_below, closed_to_fit
 from gviz.render.boxes.folding import (
     CallGraph,
     Filter,
     ModuleCall,
     calls_of,
-    closed_below,
-    closed_to_fit,
     fitting_calls,
     fold,
     graph_of,

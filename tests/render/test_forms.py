@@ -311,7 +311,7 @@ def test_a_large_graph_closes_its_modules_and_says_so():
     options = ExportOptions(note=notes.append)
     drawn = moment_scene(timeline, len(timeline), drawing(timeline, len(timeline), options))
     assert {box.title for box in drawn.boxes} == {"x leaf #1", "[+] first Block", "[+] second Block"}
-    assert notes == ["1,201 nodes: modules closed, 3 boxes left; the option depth opens them"]
+    assert notes == ["1,201 nodes: modules collapsed, 3 boxes left; --depth expands them"]
     opened = drawing(timeline, len(timeline), ExportOptions(part=Part(depth=9), note=notes.append))
     assert len(moment_scene(timeline, len(timeline), opened).boxes) == 1201
 
@@ -336,9 +336,9 @@ def test_of_a_large_graph_what_autograd_does_not_follow_is_left_out(monkeypatch)
     assert passed == {"w leaf #1", "const #2", "batch = slice #3", "mul #4", "loss = sum #5"}
     left_out = f"{len(every) - 5} of {len(every)} nodes are left out, as they have no gradient"
     assert notes == [f"{left_out}; --node draws what is near one"]
-    monkeypatch.setattr("gviz.render.picture_request.FEW_BOXES", 3)
+    monkeypatch.setattr("gviz.render.boxes.collapse_choice.FEW_BOXES", 3)
     assert titles() == passed
-    assert notes[-1] == "5 boxes, and no module to close; --node draws what is near one"
+    assert notes[-1] == "5 boxes, and no module to collapse; --node draws what is near one"
     assert titles(depth=1) == passed
     assert any("norm" in title for title in titles(node=timeline.nodes[-1], radius=3))
 

@@ -10,7 +10,7 @@ from rerun.scripts import run
 import gviz.engine as torch
 from gviz.engine import nn
 from gviz.errors import GvizError
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.nodes import NamedNodes
 from gviz.rerun.checked_script import SAME, isolated
 from gviz.rerun.reproduction_script import script
 

@@ -12,7 +12,7 @@ from gviz.events import (
     SavedFreed,
     StepStarted,
 )
-from gviz.trace import navigation
+from gviz.trace import stepping
 
 
 def events(timeline, kind):
@@ -50,7 +50,7 @@ def presses(timeline, moves):
     """Where keys lead from the first event."""
     n = 1
     for key in moves:
-        n = {"f": navigation.finish, "c": navigation.continue_, "S": navigation.reverse_step}[key](timeline, n)
+        n = {"f": stepping.finish, "c": stepping.continue_, "S": stepping.reverse_step}[key](timeline, n)
     return n
 
 

@@ -8,7 +8,7 @@ from recording import iterations_known, timeline_of
 import gviz
 import gviz.engine as torch
 from gviz.explain.iteration_words import iteration_called
-from gviz.query.moment_lookup import event_at
+from gviz.query.moments import event_at
 from gviz.trace.iterations import Loop
 from gviz.tui.drawing.iterations_and_passes import pass_rows
 

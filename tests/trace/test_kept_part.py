@@ -9,7 +9,7 @@ from gviz.explain.check import check
 from gviz.explain.event_description import sentence
 from gviz.explain.typed_question import answer
 from gviz.explain.value_computation import computation
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.nodes import NamedNodes
 
 ENGINES = [pytest.param("gviz.engine", id="builtin"), pytest.param("torch", marks=pytest.mark.torch)]
 

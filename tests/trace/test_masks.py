@@ -6,7 +6,7 @@ from recording import timeline_of
 
 import gviz
 import gviz.engine as torch
-from gviz.query.moment_lookup import event_at
+from gviz.query.moments import event_at
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.scene import scene
 from gviz.trace.recording.record import Kept, record

@@ -16,7 +16,7 @@ from gviz.events.optimizer_options import Earlier, options_in, options_of
 from gviz.explain.event_description import description
 from gviz.explain.parameter_updates import step_words
 from gviz.query.expressions import value_of
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.nodes import NamedNodes
 from gviz.render.comparison_table import summary
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
 

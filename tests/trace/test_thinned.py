@@ -26,8 +26,8 @@ from gviz.errors import GvizError
 from gviz.explain.check import check
 from gviz.explain.event_description import sentence
 from gviz.explain.typed_question import answer
-from gviz.query.moment_lookup import event_at
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.moments import event_at
+from gviz.query.nodes import NamedNodes
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.file.connection import Connection
 from gviz.trace.file.paths import trace_size

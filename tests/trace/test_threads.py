@@ -19,7 +19,7 @@ from gviz.explain.event_description import sentence
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.event_log import Columns, MemoryLog
 from gviz.trace.index.threads import Speakers
-from gviz.trace.navigation import next_node
+from gviz.trace.stepping import next_node
 from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.iterations_and_passes import pass_rows
 

@@ -9,7 +9,7 @@ from stories import demo, iterations
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.query.expressions import value_of
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.nodes import NamedNodes
 from gviz.tui.cursor import Asker
 from gviz.tui.screens.overlay_pages import Sheet, SheetScreen
 from gviz.tui.widgets.node_panel import NodePanel

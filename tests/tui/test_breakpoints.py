@@ -13,10 +13,10 @@ import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.events import GradAccumulated
 from gviz.query.expressions import value_of
-from gviz.query.name_lookup import NamedNodes
+from gviz.query.nodes import NamedNodes
 from gviz.query_syntax.stop_condition import stop
 from gviz.system.cooperative_work import finished
-from gviz.trace import navigation
+from gviz.trace import stepping
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import breakpoint_commands as breaks
 from gviz.tui.cursor import Asker, Cursor
@@ -56,7 +56,7 @@ def stops_backward(timeline, *commands):
 def test_both_directions_stop_at_the_same_moments(timeline, commands):
     forward, backward = stops_forward(timeline, *commands), stops_backward(timeline, *commands)
     assert forward[:-1] == backward[-2::-1]
-    anyway = set(navigation.stops(timeline))
+    anyway = set(stepping.stops(timeline))
     fits = {hit.n for text in commands for hit in Breakpoints(timeline).add(stop(text)).after(0)}
     assert set(forward[:-1]) == (anyway | fits) - {len(timeline)}
 

@@ -9,7 +9,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.tui.commands.external_programs import browse
+from gviz.tui.commands.editor_and_browser import browse
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import glyphs
 from gviz.tui.session import Session

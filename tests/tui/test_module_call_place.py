@@ -8,7 +8,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.events import ScopeEntered
-from gviz.trace.navigation import phase
+from gviz.trace.stepping import phase
 from gviz.tui.source_location import call_frames
 
 

@@ -11,7 +11,7 @@ from stories import demo
 
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.tui.commands import external_programs
+from gviz.tui.commands import editor_and_browser, python_shell
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.session import Session
@@ -33,21 +33,21 @@ def at(timeline, n):
 
 
 def test_the_shell_knows_the_numbers_of_the_moment_and_cannot_change_them(product):
-    known = external_programs.numbers(at(product, 2))
+    known = python_shell.numbers(at(product, 2))
     assert {name: float(array) for name, array in known.items()} == {
         "x": 3.0,
         "y": 9.0,
     }
-    known = external_programs.numbers(at(product, len(product)))
+    known = python_shell.numbers(at(product, len(product)))
     assert float(known["x_grad"]) == 6.0
     with pytest.raises(ValueError, match="read-only"):
         known["x"][...] = 1.0
 
 
 def test_the_shell_knows_the_numbers_of_an_early_moment_of_a_long_recording(product, monkeypatch):
-    monkeypatch.setattr(external_programs, "NEWEST_NODES", 1)
-    assert set(external_programs.numbers(at(product, 1))) == {"x"}
-    assert "y" in external_programs.numbers(at(product, 2))
+    monkeypatch.setattr(python_shell, "NEWEST_NODES", 1)
+    assert set(python_shell.numbers(at(product, 1))) == {"x"}
+    assert "y" in python_shell.numbers(at(product, 2))
 
 
 def test_the_shell_asks_as_print_does_and_exit_leaves_only_the_shell(product, monkeypatch, capsys):
@@ -56,8 +56,8 @@ def test_the_shell_asks_as_print_does_and_exit_leaves_only_the_shell(product, mo
         raise SystemExit
 
     answers = []
-    monkeypatch.setattr(external_programs, "interact", typed)
-    assert external_programs.python(at(product, len(product)), "").run() == "back from Python"
+    monkeypatch.setattr(python_shell, "interact", typed)
+    assert python_shell.python(at(product, len(product)), "").run() == "back from Python"
     ((banner, asked, nothing),) = answers
     assert f"event {len(product)}: np, x" in banner
     assert (asked, nothing) == (12.0, None)
@@ -67,7 +67,7 @@ def test_the_shell_asks_as_print_does_and_exit_leaves_only_the_shell(product, mo
 @pytest.mark.parametrize("typed", ["exit()\n", "quit()\n", "exit(3)\n"])
 def test_exit_leaves_standard_input_open_for_the_debugger(product, monkeypatch, typed):
     monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
-    assert external_programs.python(at(product, 1), "").run() == "back from Python"
+    assert python_shell.python(at(product, 1), "").run() == "back from Python"
     assert not sys.stdin.closed
 
 
@@ -78,9 +78,9 @@ def test_the_editor_opens_where_the_node_was_made(product, monkeypatch, editor, 
     called = []
     monkeypatch.setenv("EDITOR", editor)
     monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.setattr(external_programs.subprocess, "call", lambda command: called.append(command) or 0)
+    monkeypatch.setattr(editor_and_browser.subprocess, "call", lambda command: called.append(command) or 0)
     session = at(product, 1)
-    assert external_programs.edit(session, "y").run() == f"back from {editor.split()[0]}"
+    assert editor_and_browser.edit(session, "y").run() == f"back from {editor.split()[0]}"
     frame = product.info(session.cursor.selected).frames[0]
     assert called == [[part.format(path=frame.path, line=frame.line) for part in told]]
     assert "y = x * x" in frame_text(frame)
@@ -95,21 +95,21 @@ def test_what_cannot_be_edited_says_why(product, monkeypatch):
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.delenv("EDITOR", raising=False)
     with pytest.raises(GvizError, match="no editor is set"):
-        external_programs.edit(at(product, 1), "")
+        editor_and_browser.edit(at(product, 1), "")
     monkeypatch.setenv("EDITOR", "vi '")
     with pytest.raises(GvizError, match="cannot start vi '"):
-        external_programs.edit(at(product, 1), "")
+        editor_and_browser.edit(at(product, 1), "")
     monkeypatch.setenv("EDITOR", "no-such-editor")
     with pytest.raises(GvizError, match="cannot start no-such-editor"):
-        external_programs.edit(at(product, 1), "").run()
+        editor_and_browser.edit(at(product, 1), "").run()
     with pytest.raises(GvizError, match=r"there is no file /home/me/demo\.py here"):
-        external_programs.edit(at(demo(), 7), "")
+        editor_and_browser.edit(at(demo(), 7), "")
 
 
 def test_the_browser_gets_a_page_at_this_moment(product, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
-    said = external_programs.browse(at(product, 2), "").run()
+    said = editor_and_browser.browse(at(product, 2), "").run()
     assert said.startswith("opened /")
     (address,) = opened
     assert address.endswith("/recording.html#e2")
@@ -123,7 +123,7 @@ def test_commands_from_a_pipe_are_not_taken_for_python(product):
 
 async def test_on_the_screen_the_terminal_is_given_away_and_taken_back(monkeypatch):
     app = app_of(demo(), at=1)
-    monkeypatch.setattr(external_programs, "interact", lambda *given, **more: None)
+    monkeypatch.setattr(python_shell, "interact", lambda *given, **more: None)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("I")
         assert app.screen.remark == "this cannot be done here: the terminal cannot be lent to another program"

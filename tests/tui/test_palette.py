@@ -10,8 +10,7 @@ from textual.command import CommandPalette
 from textual.widgets import Input
 
 import gviz.engine as torch
-from gviz.query.name_lookup import NamedNodes
-from gviz.query.node_lookup import last
+from gviz.query.nodes import NamedNodes, last
 from gviz.tui.commands.command_table import SPECS
 from gviz.tui.config import Config
 from gviz.tui.keymaps import ACTS, keys_of

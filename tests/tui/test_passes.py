@@ -5,7 +5,7 @@ from recording import timeline_of
 from stories import demo, iterations
 
 import gviz.engine as torch
-from gviz.trace.navigation import end
+from gviz.trace.stepping import end
 from gviz.tui.cursor import Cursor
 from gviz.tui.drawing import iterations_and_passes
 from gviz.tui.drawing.iterations_and_passes import pass_rows

@@ -1,4 +1,4 @@
-"""What is pasted where nobody types stands in the prompt, and acts only after Enter."""
+"""Text that is pasted while a panel has the focus goes into the prompt, and runs only after Enter."""
 
 import pytest
 from driving import app_of

@@ -11,7 +11,7 @@ from stories import Story
 import gviz.engine as torch
 from gviz.events import NodeFreed
 from gviz.query_syntax.stop_condition import stop
-from gviz.trace import navigation
+from gviz.trace import stepping
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Cursor
@@ -43,18 +43,18 @@ def ended(cursor):
 @laws
 def test_an_event_forward_and_back_is_where_one_was(timeline, data):
     n = data.draw(st.integers(0, len(timeline) - 1))
-    assert navigation.reverse_step(timeline, navigation.step(timeline, n)) == n
-    assert navigation.step(timeline, navigation.reverse_step(timeline, n + 1)) == n + 1
+    assert stepping.reverse_step(timeline, stepping.step(timeline, n)) == n
+    assert stepping.step(timeline, stepping.reverse_step(timeline, n + 1)) == n + 1
 
 
 @given(programs())
 @laws
 def test_a_node_forward_and_back_is_where_one_was_from_the_ends_of_nodes(timeline):
     ends = [0]
-    while (following := navigation.next_node(timeline, ends[-1])) != ends[-1]:
+    while (following := stepping.next_node(timeline, ends[-1])) != ends[-1]:
         ends.append(following)
     for before, after in pairwise(ends):
-        assert navigation.reverse_next_node(timeline, after) == before
+        assert stepping.reverse_next_node(timeline, after) == before
 
 
 @given(programs(), st.data())
@@ -62,7 +62,7 @@ def test_a_node_forward_and_back_is_where_one_was_from_the_ends_of_nodes(timelin
 def test_goto_is_so_many_steps(timeline, data):
     n = data.draw(st.integers(0, len(timeline)))
     walked, jumped = Cursor(timeline, 0), Cursor(timeline, 0)
-    walked.travel(navigation.step, "step", n)
+    walked.travel(stepping.step, "step", n)
     jumped.goto(str(n))
     assert walked.position == jumped.position == n
     nodes = list(timeline.nodes)
@@ -75,7 +75,7 @@ def test_goto_is_so_many_steps(timeline, data):
 def test_a_moment_looks_at_the_same_node_wherever_one_comes_from(timeline):
     walked = Cursor(timeline, 0)
     for n in range(1, len(timeline) + 1):
-        walked.travel(navigation.step, "step")
+        walked.travel(stepping.step, "step")
         for start in range(1, len(timeline) + 1):
             jumped = Cursor(timeline, start)
             jumped.goto(str(n))

@@ -1,6 +1,6 @@
-"""Hooks on every graph node. They record its incoming and outgoing gradients, and the accumulation at leaves.
+"""Hooks on every graph node, which record incoming and outgoing gradients, and the accumulation at leaves.
 
-The C++ node owns the hooks. They never refer to the graph node, which would otherwise never be freed. They run on the
+The C++ node owns its hooks. They never refer to the graph node, which would otherwise never be freed. They run on the
 threads of PyTorch's engine, hold no lock while they emit events, and return None.
 """
 
@@ -115,7 +115,7 @@ class RegionWatch(NodeWatch):
 class LeafWatch:
     """The hooks of a leaf's accumulator.
 
-    They keep no gradient: PyTorch steals one only if nothing else refers to it.
+    They keep no reference to a gradient: PyTorch uses its memory for ``.grad`` only if nothing else refers to it.
     """
 
     __slots__ = ("_leaf", "_mark", "_session")

@@ -1,6 +1,6 @@
-"""A recording that pauses: whole iterations within a budget, and a sentinel at each optimizer's step between them.
+"""`gviz monitor` in PyTorch: whole iterations within a budget, and a sentinel at each optimizer step between them.
 
-`gviz.adapters.recording_budget` decides what is recorded, and documents the states. This module does it in PyTorch: it
+`gviz.adapters.monitor_budget` decides what is recorded, and documents the states. This module does it in PyTorch: it
 installs and removes the parts of a recording at the end of a step. A look computes the norm of all gradients, with the
 loss, in one fused call. The host does not wait for a device: an answer is copied to pinned memory, and read at a later
 step, when it has arrived.
@@ -27,13 +27,13 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from gviz import emit
+from gviz.adapters.monitor_budget import NO_RATE, STILL_FOR, TOO_SMALL, Alarm, Budget, Look, Values
 from gviz.adapters.pytorch.attachment import Attachment
 from gviz.adapters.pytorch.in_place_writes import emit_written, has_other_ranks
 from gviz.adapters.pytorch.iteration_timer import Clock, CudaClock, HostClock, IterationTimer
 from gviz.adapters.pytorch.private_api import replace, without_overrides
 from gviz.adapters.pytorch.state_snapshot import Key, NoSnapshot, NotRestored, Reach, StateSnapshot
 from gviz.adapters.pytorch.tensor_properties import version_of
-from gviz.adapters.recording_budget import NO_RATE, STILL_FOR, TOO_SMALL, Alarm, Budget, Look, Values
 from gviz.events import Marked
 from gviz.parameter_names import parameters_in
 from gviz.source import variables_of_objects

@@ -105,8 +105,7 @@ def _trying(timeline: Timeline, places: Iterable[str], at: str | None) -> LongWo
 
 def _nodes_at(timeline: Timeline, places: Iterable[str], n: int) -> list[int]:
     from gviz.explain.gradcheck_report import checkable_nodes
-    from gviz.query.name_lookup import NamedNodes
-    from gviz.query.node_lookup import last
+    from gviz.query.nodes import NamedNodes, last
 
     names = NamedNodes(timeline)
     return list(dict.fromkeys(node for place in places for node in checkable_nodes(timeline, last(names, place, n))))

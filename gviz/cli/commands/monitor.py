@@ -1,4 +1,4 @@
-"""``gviz monitor``: run a long program, and record some of its iterations whole."""
+"""``gviz monitor``: run a long program, and record some of its iterations whole (`gviz.adapters.monitor_budget`)."""
 
 from __future__ import annotations
 

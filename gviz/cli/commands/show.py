@@ -60,8 +60,7 @@ def command(
 def _meant(timeline: Timeline, at: str | None, place: str | None) -> tuple[int, int]:
     """Return the requested moment and node (0: none)."""
     from gviz.api.moment_argument import moment_of
-    from gviz.query.name_lookup import NamedNodes
-    from gviz.query.node_lookup import node_at
+    from gviz.query.nodes import NamedNodes, node_at
 
     n = moment_of(timeline, at) if at else len(timeline)
     return n, node_at(NamedNodes(timeline), place or "", n)

@@ -8,7 +8,7 @@ from typing import Any
 
 from gviz.engine import random
 from gviz.engine.jit import notices
-from gviz.engine.jit.graph_recorder import RecordedGraph, record
+from gviz.engine.jit.graph_tracer import RecordedGraph, record
 from gviz.engine.jit.nested_tensors import containers, flat
 from gviz.engine.jit.trace_check import check
 from gviz.engine.jit.traced_function import Traced, TracedFunction, TracedModule

@@ -11,7 +11,7 @@ import numpy as np
 
 from gviz.engine import random
 from gviz.engine.jit import notices
-from gviz.engine.jit.graph_recorder import RecordedGraph, copied, record
+from gviz.engine.jit.graph_tracer import RecordedGraph, copied, record
 from gviz.engine.jit.nested_tensors import flat
 from gviz.engine.jit.static_graph import Names, Node, StaticGraph
 from gviz.engine.jit.tensor_interpreter import interpret, scope

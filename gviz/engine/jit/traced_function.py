@@ -13,7 +13,7 @@ from gviz import emit
 from gviz.engine import dtypes, operation_watchers, serialization
 from gviz.engine.instrumentation import plain_attrs
 from gviz.engine.jit.execution_plan import Executor, is_planned
-from gviz.engine.jit.graph_recorder import form_of
+from gviz.engine.jit.graph_tracer import form_of
 from gviz.engine.jit.nested_tensors import Structure, flat, mapped, rebuilt
 from gviz.engine.jit.static_graph import Form, Node, Ref, StaticGraph, kind
 from gviz.engine.jit.tensor_interpreter import interpret

@@ -14,7 +14,7 @@ from weakref import WeakSet
 from gviz import emit, parameter_names
 from gviz.emit import Channel, Seen
 from gviz.engine import instrumentation
-from gviz.engine.memory import address_of
+from gviz.engine.array_storage import address_of
 from gviz.engine.modes import thread
 from gviz.engine.tensor import Tensor
 from gviz.events import ScopeEntered, ScopeLeft

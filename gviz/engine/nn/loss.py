@@ -950,7 +950,7 @@ _REDUCTIONS = ("none", "mean", "sum")
 
 
 def _refuse_unknown(reduction: str, reason: str = "is not a valid value for reduction") -> None:
-    """Raise ValueError for an unknown reduction before a loss is computed, and TypeError for what is no text.
+    """Raise ValueError for an unknown reduction before a loss is computed, and TypeError for anything but text.
 
     PyTorch's Python functions add the texts, as here. Those that call C++ (`_checked`) write anything into the text.
     """

@@ -26,8 +26,8 @@ from gviz.engine import dtypes
 from gviz.engine.devices import check, warn_that_cuda_is_the_cpu
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.instrumentation import emit_returned
-from gviz.engine.layout import checked_format
-from gviz.engine.layout import memory_format as MemoryFormat
+from gviz.engine.memory_format import checked_format
+from gviz.engine.memory_format import memory_format as MemoryFormat
 from gviz.engine.modes import no_grad
 from gviz.engine.nn import _module_calls as scopes
 from gviz.engine.nn import hooks as of_all

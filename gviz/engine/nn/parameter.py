@@ -15,10 +15,10 @@ from gviz import emit
 from gviz.emit import Seen
 from gviz.engine import dtypes, instrumentation, messages
 from gviz.engine.arguments import possible
+from gviz.engine.array_storage import InMemory
 from gviz.engine.devices import check
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.layout import laid_out
-from gviz.engine.memory import InMemory
+from gviz.engine.memory_format import laid_out
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.tensor import UNCOUNTED, Tensor, count_writes, new_tensor
 from gviz.values.value import Array

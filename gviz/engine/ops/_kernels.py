@@ -10,7 +10,7 @@ import numpy as np
 
 from gviz.engine import dtypes
 from gviz.engine.broadcasting import broadcast_error
-from gviz.engine.layout import empty_as
+from gviz.engine.memory_format import empty_as
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

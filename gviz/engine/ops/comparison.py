@@ -240,7 +240,7 @@ bitwise_right_shift = _bitwise("right_shift", ">>", _shift("rshift_cpu", _right)
 
 
 def _refused_of_leaves(op: Op) -> Callable[..., Any]:
-    """The method that writes in place. Autograd refuses it for what requires a gradient, which the op has none for."""
+    """The method that writes in place. The op has no gradient, so autograd refuses tensors that require one."""
     write = in_place(op)
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:

@@ -9,15 +9,23 @@ import numpy as np
 from gviz import emit
 from gviz.engine import dtypes, instrumentation, legacy_constructors, messages, operation_watchers
 from gviz.engine.arguments import combination, typename
+from gviz.engine.array_storage import address_of
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.devices import check as check_device
 from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import Number, attribute, derive, front, operand
-from gviz.engine.layout import checked_format, contiguous_format, copied, is_in, preserve_format, strides_of, suggested
-from gviz.engine.layout import memory_format as MemoryFormat
-from gviz.engine.layout import named as named_format
-from gviz.engine.memory import address_of
+from gviz.engine.memory_format import (
+    checked_format,
+    contiguous_format,
+    copied,
+    is_in,
+    preserve_format,
+    strides_of,
+    suggested,
+)
+from gviz.engine.memory_format import memory_format as MemoryFormat
+from gviz.engine.memory_format import named as named_format
 from gviz.engine.modes import thread
 from gviz.engine.number_conversion import fitting
 from gviz.engine.op import Example, Op, Rule, apply, zero_gradient

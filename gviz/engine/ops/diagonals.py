@@ -8,7 +8,7 @@ import numpy as np
 
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import Number, front
-from gviz.engine.layout import strides_of
+from gviz.engine.memory_format import strides_of
 from gviz.engine.op import Example, Op, Rule, zeros
 from gviz.engine.ops._declaration import Prepared, with_in_place_method
 from gviz.engine.ops._examples import normal

@@ -10,7 +10,7 @@ import numpy as np
 from gviz.engine import messages
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.functions_and_methods import Number, front
-from gviz.engine.layout import copied, strides_of
+from gviz.engine.memory_format import copied, strides_of
 from gviz.engine.number_conversion import fitting
 from gviz.engine.op import Example, Op, Rule, apply, zeros
 from gviz.engine.ops._declaration import Prepared, with_in_place_method

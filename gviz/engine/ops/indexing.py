@@ -17,11 +17,11 @@ import numpy as np
 
 from gviz.engine import messages
 from gviz.engine.arguments import typename
+from gviz.engine.array_storage import address_of
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.creation import warn_of_read_only
 from gviz.engine.functions_and_methods import Number, checked, front, number
-from gviz.engine.layout import copied
-from gviz.engine.memory import address_of
+from gviz.engine.memory_format import copied
 from gviz.engine.node import Node
 from gviz.engine.number_conversion import fitting
 from gviz.engine.op import Example, Op, Rule, apply, compute, zeros
@@ -241,7 +241,7 @@ def key_of(indices: Indices) -> tuple[Any, ...]:
 
 
 def _key_into(shape: Shape, indices: Indices) -> tuple[Any, ...]:
-    """Return the index into an array of `shape`. Of a tensor without elements, PyTorch does not look at the numbers."""
+    """Return the index into an array of `shape`. PyTorch ignores the numbers if the tensor has no elements."""
     key = key_of(indices)
     return key if all(shape) else _anywhere(key)
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gviz.engine.functions_and_methods import Number, front
-from gviz.engine.layout import in_columns
+from gviz.engine.memory_format import in_columns
 from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops.comparison import where_op

@@ -15,7 +15,7 @@ from gviz.engine import dtypes, messages
 from gviz.engine.argument_parser import all_tensors
 from gviz.engine.arguments import whole_numbers
 from gviz.engine.functions_and_methods import Number, bind, checked, front, signature
-from gviz.engine.layout import with_more_dimensions
+from gviz.engine.memory_format import with_more_dimensions
 from gviz.engine.op import Example, Op, Rule, apply, promote_operands
 from gviz.engine.ops._declaration import Prepared
 from gviz.engine.ops._examples import normal
@@ -623,7 +623,7 @@ def bmm_front(self: Tensor, mat2: Tensor) -> Tensor:
 
 @front("__matmul__", function=False, checks=True)
 def matmul_operator(self: Tensor, other: Any) -> Tensor:
-    """``self @ other``; NotImplemented for what is no tensor."""
+    """``self @ other``; NotImplemented if `other` is not a tensor."""
     return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
 
 

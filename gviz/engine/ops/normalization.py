@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.layout import contiguous_format, suggested
+from gviz.engine.memory_format import contiguous_format, suggested
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops._examples import normal, positive
 from gviz.engine.ops._kernels import all_in_rows, only

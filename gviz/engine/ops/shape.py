@@ -14,9 +14,10 @@ from gviz import emit
 from gviz.engine import dtypes, instrumentation, messages, operation_watchers
 from gviz.engine.argument_parser import several
 from gviz.engine.arguments import missing_arguments, sizes, whole_numbers
+from gviz.engine.array_storage import address_of, owner_of, resized
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.functions_and_methods import attribute, front
-from gviz.engine.layout import (
+from gviz.engine.memory_format import (
     checked_format,
     contiguous_format,
     is_in,
@@ -25,8 +26,7 @@ from gviz.engine.layout import (
     strides_of,
     suggested,
 )
-from gviz.engine.layout import memory_format as MemoryFormat
-from gviz.engine.memory import address_of, owner_of, resized
+from gviz.engine.memory_format import memory_format as MemoryFormat
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge
 from gviz.engine.op import Example, Op, Rule, apply

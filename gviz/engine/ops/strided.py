@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
-from gviz.engine.memory import address_of, owner_of
+from gviz.engine.array_storage import address_of, owner_of
 from gviz.engine.op import Example, Op, Rule, zeros
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import added
@@ -99,7 +99,8 @@ def rows_overlap(array: Array) -> bool:
 def overlap(a: Array, b: Array) -> Literal["no", "partial", "full"]:
     """Whether two arrays without gaps share memory fully, element for element, or partially.
 
-    As in PyTorch, those with gaps count as not overlapping, and a dimension of size 1 counts.
+    As in PyTorch, the answer for arrays with gaps is ``no``. For ``full``, all strides must be equal, also those of
+    dimensions of size 1.
     """
     if a is b:
         return "full"

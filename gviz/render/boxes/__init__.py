@@ -4,6 +4,7 @@ Read first:
 
 1. `graph_structure.py`: `structure`, the boxes and lines of one iteration, made once.
 2. `folding.py`: `fold`, which nodes share a box because a module is collapsed or a block repeats.
+   `collapse_choice.py` chooses the modules that a picture starts with collapsed.
 3. `box_text.py`: the lines of text in the box of a node at one moment.
 
 The walk of one node, ``y = relu(x)`` in a module that is expanded: `drawn_nodes` decides that the picture shows it.

@@ -15,7 +15,7 @@ from gviz.render.boxes.edges import Origins
 from gviz.render.boxes.graph_options import Content, Options
 from gviz.render.boxes.node_states import writes_in_place
 from gviz.trace.graph_state import Iteration, NodeInfo
-from gviz.trace.navigation import gradient_readings
+from gviz.trace.iteration_and_phase_ends import gradient_readings
 from gviz.trace.timeline import Timeline
 
 PART = 2000

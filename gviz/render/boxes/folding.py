@@ -7,6 +7,8 @@ The graph of an iteration may have thousands of nodes. A view (terminal, picture
     named_calls(graph, ["encoder.*"])    the calls that match a pattern of the user
     fold(graph, Filter(closed=...))      the boxes: `Folded`
 
+Which modules are ``closed`` at first is chosen in `collapse_choice`.
+
 For example, in ``x -> Linear -> ReLU -> loss`` with the path of the `Linear` in ``closed``, one group contains its
 operations and its weights, and the other nodes keep their boxes. A parameter lies in the calls that all its users
 share. If two collapsed calls of different modules use it, it keeps its own box. Nodes that a backward pass made lie in
@@ -29,11 +31,6 @@ from gviz.system.cooperative_work import LongWork, WorkProgress, finished, parts
 from gviz.trace.graph_state import OPTIMIZER, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
-
-FEW_BOXES = 200
-"""The most boxes of a picture before its modules collapse by themselves: readers do not read a larger graph box by box.
-Collapsing stops at this number of boxes, if it can be reached.
-"""
 
 LARGE = 2000
 """The number of boxes from which modules collapse in the terminal, too. A terminal can scroll through a graph."""
@@ -309,39 +306,6 @@ def calls_of(graph: CallGraph) -> list[ModuleCall]:
 def modules(graph: CallGraph) -> dict[str, str]:
     """Return the path and the class of every module that was called, in the order of the calls."""
     return {call.path: call.kind for call in calls_of(graph) if not call.is_data}
-
-
-def closed_below(graph: CallGraph, depth: int) -> Closed:
-    """Return the modules to collapse so that calls are expanded down to a depth; at depth 0 all are collapsed."""
-    chains = {id(calls): calls for calls in graph.calls.values()}  # one entry for all nodes that were made in one call
-    return frozenset(call.path for calls in chains.values() for call in calls[depth:])
-
-
-def closed_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) -> Closed:
-    """Return the fewest modules to collapse so that at most `most` boxes are left; all modules if that is impossible.
-
-    The result includes the modules that are collapsed `already`.
-    """
-    return finished(closing_to_fit(graph, most, already))
-
-
-def closing_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) -> LongWork[Closed]:
-    """Compute `closed_to_fit` cooperatively: it yields before it tries the next depth."""
-    if boxes(graph, already) <= most:
-        return already
-    deepest = max(map(len, graph.calls.values()), default=0)
-    for depth in range(deepest - 1, 0, -1):
-        yield WorkProgress("folding the graph: depth", deepest - depth, deepest)
-        closed = closed_below(graph, depth) | already
-        if boxes(graph, closed) <= most:
-            return closed
-    return closed_below(graph, 0)
-
-
-def boxes(graph: CallGraph, closed: Closed, *, calls: bool = False, data: int = 0) -> int:
-    """Return how many boxes there are when some modules are collapsed."""
-    folded = fold(graph, Filter(closed, calls=calls, data=data))
-    return len(folded.shown) + len(folded.groups)
 
 
 def _owners(graph: CallGraph, kept: Collection[int], homes: Mapping[int, ModuleCall]) -> dict[int, set[int]]:

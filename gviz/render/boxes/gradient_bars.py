@@ -98,8 +98,8 @@ def part_parameters(timeline: Timeline, group: Group) -> tuple[tuple[int, ...], 
 def step_results(timeline: Timeline, group: Group) -> tuple[tuple[int, int], ...]:
     """Return the result of each part, as node and output number; empty if autograd does not track it.
 
-    It is the largest tensor that the next part uses. Of several (``h`` and ``c`` of an LSTM) it is the one that the
-    program uses after the last part. If the parts are independent, it is the last tensor of each.
+    It is the largest tensor that the next part uses. If there are several (``h`` and ``c`` of an LSTM), it is the one
+    that the program uses after the last part. If the parts are independent, it is the last tensor of each.
     """
     if group.repeat is None:
         return ()

@@ -12,6 +12,7 @@ from gviz.render.figure import FIGURES, LEAST_TEXT, TEXT
 from gviz.render.graphviz.column_division import division, is_chain
 from gviz.render.graphviz.figure_size import fit
 from gviz.render.graphviz.process import TooSlowError
+from gviz.render.picture_notes import folded_into
 from gviz.render.picture_request import ExportOptions, drawing, ignore_note, scene_of
 from gviz.render.scene import Scene, framed
 from gviz.trace.timeline import Timeline
@@ -34,7 +35,7 @@ def in_larger_columns(scene: Scene, options: ExportOptions) -> Scene:
     folded = in_columns(scene, quiet)
     if folded.columns < 2 or fit(folded, options).text < min(figure.least, LARGER * text):
         return scene
-    options.note(f"folded into {folded.columns} columns, without frames: in one column the text would be small")
+    options.note(folded_into(folded.columns, "in one column the text would be small"))
     return folded
 
 
@@ -74,7 +75,7 @@ def in_columns(scene: Scene, options: ExportOptions) -> Scene:
     best = next((columns for columns, text in texts.items() if text >= most / MORE_COLUMNS), 1)
     if texts.get(best, 0) < LEAST_TEXT:
         return scene
-    options.note(f"folded into {best} columns, without frames: in one column the text would be too small")
+    options.note(folded_into(best, "in one column the text would be too small"))
     return replace(bare, columns=best)
 
 

@@ -10,9 +10,9 @@ A line leaves its box at the side next to the gap, goes along a lane of the gap,
     '------'           '------'
 
 Where another box is in the way, it leaves or enters through the strip above or below the row of its box. A line that
-skips a column goes over or under all columns. All these ways are free of boxes. Of the possible ones, each line takes
-that with the fewest crossings, corners and points. The lines that share a gap, a strip, or the side of a box each have
-a lane of their own there. The orders of the lanes are changed as long as there are fewer crossings.
+skips a column goes over or under all columns. All these ways are free of boxes. Each line takes the possible way with
+the fewest crossings, corners and points. The lines that share a gap, a strip, or the side of a box each have a lane of
+their own there. The orders of the lanes are changed as long as there are fewer crossings.
 
 Lines between the same two boxes, as those of data and of its gradient, are one `Wire`: they run in parallel.
 """

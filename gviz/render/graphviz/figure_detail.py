@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gviz.render.boxes.graph_options import Density
 from gviz.render.figure import LEAST_TEXT
 from gviz.render.graphviz.column_choice import in_columns, in_full_width, in_larger_columns, in_readable_columns
 from gviz.render.graphviz.column_division import is_chain
 from gviz.render.graphviz.figure_size import fit
 from gviz.render.graphviz.process import TooSlowError
 from gviz.render.option_words import option
+from gviz.render.picture_notes import LESS_TEXT, folded_into, with_gradients, without_less
 from gviz.render.picture_request import ExportOptions, ignore_note, requested_scene
 from gviz.render.scene import Scene
 from gviz.trace.timeline import Timeline
@@ -30,28 +30,15 @@ def picture_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
         more = replace(options, drawing=replace(options.drawing, norms=True), note=ignore_note)
         detailed = _chosen_scene(timeline, n, more)
         if _is_as_large(detailed, found, options):
-            found, notes = detailed, [note.replace(NAMES_ONLY, NAMES_AND_GRADIENTS) for note in notes]
+            found, notes = detailed, [with_gradients(note) for note in notes]
     if options.figure is not None and len(found.boxes) <= MOST_FOLDED:
         wide = in_full_width(timeline, n, options, found)
         if wide is not None:
             found = wide.scene
-            folding = f"folded into {found.columns} columns, without frames: it fills the width"
-            notes = [*_without_less(wide.remark, wide.density), folding]
+            notes = [*without_less(wide.remark, wide.density), folded_into(found.columns, "it fills the width")]
     for note in notes:
         options.note(note)
     return found
-
-
-def _without_less(remark: str, density: Density) -> list[str]:
-    """Return a remark about a graph, as a list, with the text that its boxes show in columns."""
-    for less in (NAMES_ONLY, NAMES_AND_GRADIENTS, *_LESS_TEXT.values()):
-        remark = remark.replace(f"; {less}", "").replace(less, "")
-    remark = remark.partition(". ")[0]  # about frames
-    less = _LESS_TEXT[density] if density == "brief" else ""
-    return ["; ".join(filter(None, (remark, less)))] if remark or less else []
-
-
-NAMES_ONLY, NAMES_AND_GRADIENTS = "boxes show names only", "boxes show names and gradients"
 
 
 def _is_as_large(detailed: Scene, plain: Scene, options: ExportOptions) -> bool:
@@ -73,14 +60,14 @@ def _chosen_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
     if _can_be_read(scene, options):
         return in_larger_columns(scene, options)
     may_shorten = not options.keeps_labels and options.drawing.overlay is None and options.drawing.density == "short"
-    for density, what in _LESS_TEXT.items() if may_shorten else ():
+    for density, what in LESS_TEXT.items() if may_shorten else ():
         less = replace(options, drawing=replace(options.drawing, density=density, compact=True), note=ignore_note)
         folded = requested_scene(timeline, n, less, as_picture=True, fits=True)
         if _can_be_read(folded, options):
             options.note(f"{what}: {_TOO_SMALL}")
             return in_larger_columns(folded, options)
         if density == "brief" and (columns := in_readable_columns(folded, less)) is not None:
-            options.note(f"{what}; folded into {columns.columns} columns, without frames: {_TOO_SMALL}")
+            options.note(f"{what}; {folded_into(columns.columns, _TOO_SMALL)}")
             return columns
     collapsed = None if is_chain(scene) else _with_less_detail(timeline, n, options, may_shorten=may_shorten)
     return in_columns(scene, options) if collapsed is None else in_larger_columns(collapsed, options)
@@ -95,7 +82,7 @@ def _with_less_detail(timeline: Timeline, n: int, options: ExportOptions, *, may
     if part.level != "auto" or part.depth is not None or part.expand or part.node or part.only:
         return None
     for change in _LESS_DETAIL:
-        for density in ("short", *_LESS_TEXT) if may_shorten else (options.drawing.density,):
+        for density in ("short", *LESS_TEXT) if may_shorten else (options.drawing.density,):
             drawing = replace(options.drawing, density=density, compact=density != "short")
             less = replace(options, part=replace(part, **change), drawing=drawing, note=ignore_note)
             folded = requested_scene(timeline, n, less, as_picture=True, fits=True)
@@ -109,7 +96,6 @@ MOST_FOLDED = 300
 """The most boxes of a figure that is tried with less text: a larger one cannot be read anyway."""
 _TOO_SMALL = f"the text of the figure would be less than {LEAST_TEXT:g} pt high"
 _LESS_DETAIL: tuple[dict[str, Any], ...] = {"level": "modules"}, {"depth": 1}
-_LESS_TEXT: dict[Density, str] = {"brief": "each box shows one line", "min": "boxes show names only"}
 
 
 def _can_be_read(scene: Scene, options: ExportOptions) -> bool:

@@ -21,7 +21,6 @@ from gviz.explain.event_description import description
 from gviz.explain.iteration_words import phase_words
 from gviz.explain.parameter_updates import write_place
 from gviz.render.boxes.box_size import Outline, module_key
-from gviz.render.boxes.collapse_note import MORE
 from gviz.render.boxes.drawn_nodes import shown_ends
 from gviz.render.boxes.edges import WRITES, is_write
 from gviz.render.boxes.function_calls import has_public_names
@@ -30,10 +29,11 @@ from gviz.render.boxes.graph_structure import Structure, structure
 from gviz.render.page.changes import Cell, Change, Changes, line_key, nodes_in
 from gviz.render.page.geometry import Geometry, Spot, geometries
 from gviz.render.page.opened_boxes import MOST_NODES, MOST_OPEN, View, union_of, views
+from gviz.render.picture_notes import MORE
 from gviz.render.picture_request import ExportOptions, Part, drawing
 from gviz.render.scene import program_title, scene
 from gviz.source.call_stack import Frame, source_lines
-from gviz.trace import navigation
+from gviz.trace import stepping
 from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Moment, Timeline
 from gviz.values.plain_text import shown
@@ -492,9 +492,9 @@ def moves(timeline: Timeline, low: int, high: int, part: Collection[int] | None 
         [n for n, _ in timeline.select(SILENT, low, high + 1)],
         [n for n in shown_ends(timeline, low, high) if part is None or timeline.at(n).actor in part],
         page_moments(phase.start for phase in timeline.phases),
-        page_moments(navigation.stops(timeline)),
-        steps((n, min(navigation.finish(timeline, n), high)) for n in range(low, high + 1)),
-        steps((n, max(navigation.reverse_finish(timeline, n), low)) for n in range(low, high + 1)),
+        page_moments(stepping.stops(timeline)),
+        steps((n, min(stepping.finish(timeline, n), high)) for n in range(low, high + 1)),
+        steps((n, max(stepping.reverse_finish(timeline, n), low)) for n in range(low, high + 1)),
     )
 
 

@@ -43,7 +43,7 @@ from gviz.trace.file.format import CHUNK_BYTES, HASH_BYTES, utc_now
 from gviz.trace.file.paths import fold, remove_trace
 from gviz.trace.file.retention_policy import UNBOUNDED, Bounds, Until
 from gviz.trace.file.ring_buffer import Ring
-from gviz.trace.nonfinite import FirstBad, any_nonfinite, first_bad, first_bad_place
+from gviz.trace.nan_and_inf import FirstBad, any_nonfinite, first_bad, first_bad_place
 from gviz.values.value import INLINE_BYTES, LONGEST_ANSWER, AwaitedValue, Value, statistics
 from gviz.version import __version__
 

@@ -14,23 +14,23 @@ from functools import partial
 from typing import NoReturn
 
 from gviz.errors import GvizError, did_you_mean
-from gviz.query.moment_lookup import is_stretch
-from gviz.query.moment_words import A_MOMENT, MOMENT_WORDS
+from gviz.query_syntax.moment import A_MOMENT, MOMENT_WORDS, is_stretch
 from gviz.render.legend import Rows
 from gviz.system.cooperative_work import LongWork, WorkProgress, collected
-from gviz.trace import navigation
+from gviz.trace import stepping
 from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import (
     breakpoint_commands,
     compare,
+    editor_and_browser,
     export_copy,
     expressions,
-    external_programs,
     graph_view,
     info_pages,
     inspection,
+    python_shell,
     session_file,
     source_listing,
     what_if,
@@ -122,26 +122,26 @@ def runs_on(*, backward: bool = False) -> Run:
 
 _TIME = (
     Spec("step", ("s",), "[N]", "one event forward: a node made, a gradient added, a buffer freed",
-         moves(navigation.step, "step"), runs="step"),
+         moves(stepping.step, "step"), runs="step"),
     Spec("reverse-step", ("rs",), "[N]", "one event back",
-         moves(navigation.reverse_step, "step", backward=True)),
+         moves(stepping.reverse_step, "step", backward=True)),
     Spec("next", ("n",), "[N]", "one whole node forward: its backward with all its additions",
          moves_by_nodes(Folds.next_node), runs="next"),
     Spec("reverse-next", ("rn",), "[N]", "one whole node back",
          moves_by_nodes(Folds.reverse_next_node, backward=True)),
     Spec("finish", ("f", "return", "r"), "[N]", "to the end of the current module call, else of the current pass",
-         moves(navigation.finish, "finish"), runs="finish"),
+         moves(stepping.finish, "finish"), runs="finish"),
     Spec("reverse-finish", ("rf",), "[N]", "to the start of the current module call, else of the current pass",
-         moves(navigation.reverse_finish, "finish", backward=True)),
+         moves(stepping.reverse_finish, "finish", backward=True)),
     Spec("continue", ("c", "cont"), "[N]",
          "to the next stop: a breakpoint, an error, the first nan or inf, a mark, else the end",
          runs_on(), runs="continue"),
     Spec("reverse-continue", ("rc",), "[N]", "to the previous stop",
          runs_on(backward=True)),
     Spec("phase", (), "[N]", "to the next phase (forward, backward, optimizer, next iteration); phase -1 goes back",
-         moves(navigation.phase, "phase"), runs="phase"),
+         moves(stepping.phase, "phase"), runs="phase"),
     Spec("reverse-phase", ("rp",), "[N]", "to the previous phase",
-         moves(navigation.reverse_phase, "phase", backward=True)),
+         moves(stepping.reverse_phase, "phase", backward=True)),
     Spec("until", ("unt", "advance", "run-to"), "[PLACE]",
          "forward to a place as in break (12: line 12), or to an earlier stop; without PLACE finish",
          with_cursor(Cursor.until), runs="continue", runs_bare="finish"),
@@ -288,10 +288,10 @@ _OTHER = (
          with_session(export_copy.copy)),
     Spec("python", ("!", "interact"), "[EXPR]",
          "a Python shell with the numbers of this moment, which it cannot change; ! EXPR is print EXPR",
-         with_session(external_programs.python)),
+         with_session(python_shell.python)),
     Spec("edit", (), "[PLACE]", "open the line that made the selected node, or the running line, in $EDITOR",
-         with_session(external_programs.edit)),
-    Spec("browse", (), "", "this recording as a page, in the browser", with_session(external_programs.browse)),
+         with_session(editor_and_browser.edit)),
+    Spec("browse", (), "", "this recording as a page, in the browser", with_session(editor_and_browser.browse)),
     Spec("report", (), "", "write a report about gviz itself, without values, and show its path",
          with_session(export_copy.report)),
     Spec("export", (), "FILE", "write this moment as a picture: {suffixes}; the branch of whatif: .gviz",

@@ -144,9 +144,9 @@ def _frozen_places(timeline: Timeline, n: int) -> Iterator[Jump]:
 
 
 def _place_of_finding(timeline: Timeline, one: Checked) -> Jump:
-    """Return the row of a finding, with all its lines. Of its node there is often nothing to ask.
+    """Return the row of a finding, with all its lines.
 
-    Where it is explained, its cause is selected, as by ``explain``.
+    If the finding names a cause, that node is selected, as by ``explain``.
     """
     rows, cause = list(finding.lines(one.finding)), cause_of(one.finding)
     cause = cause if cause in timeline.nodes and cause != one.finding.node else 0

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from gviz.query.moment_words import MOMENTS
+from gviz.query_syntax.moment import MOMENTS
 from gviz.render.boxes.node_states import MEANINGS
 from gviz.render.legend import NUMBERS, RULES, Rows
 from gviz.tui.keymaps import Keys, first

@@ -90,7 +90,7 @@ def _phase_text(timeline: Timeline, phase: Phase) -> str:
 
 
 def _clearing(timeline: Timeline, phase: Phase) -> Iterator[str]:
-    """Yield how many gradients the program clears after its step; a loop that clears them first does so here, too."""
+    """Yield how many gradients the program clears after its step; also in a loop that clears them first."""
     stepped = [seq for seq, _ in timeline.select((OptimizerStepped,), phase.start, phase.end + 1)]
     writes = timeline.select((GradSet,), max(stepped, default=phase.start), phase.end + 1)
     if cleared := {write.node for _, write in writes if write.how in CLEARED}:

@@ -24,7 +24,7 @@ from gviz.explain.training import (
     module_of,
     pass_result,
 )
-from gviz.trace.navigation import stops
+from gviz.trace.stepping import stops
 from gviz.trace.timeline import Moment, Timeline
 from gviz.trace.whole_iterations import RecordedIterations
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
@@ -334,8 +334,8 @@ MOST_COLUMNS = 200
 def evenly_spaced(checks: Sequence[Check]) -> list[Check]:
     """Return one check for each of equal parts of the iterations, so that a plot of them has time as its axis.
 
-    Of the older iterations fewer checks are kept: a part without one repeats the check before it. Of several in a part
-    the first with a nan or an infinity counts, else the last; of the first part the first, where the training began.
+    Older iterations have fewer checks, so a part without a check repeats the one before it. If a part has several, it
+    is the first with a nan or an infinity, else the last. In the first part it is the first, where the training began.
     """
     first, last = checks[0][0], checks[-1][0]
     count = min(last - first + 1, MOST_COLUMNS)

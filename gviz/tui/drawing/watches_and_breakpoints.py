@@ -41,7 +41,7 @@ def watch_rows(watching: Sequence[tuple[str, str]], before: Mapping[str, str], w
 
 
 def _watch_row(expression: str, value: str, room: int, *, changed: bool) -> Line:
-    name = abridged(expression, max(room - 1, 1))  # the middle: the ends tell two parameters of a model apart
+    name = abridged(expression, max(room - 1, 1))  # the middle is cut: the ends distinguish parameters of a model
     return line((fitted(name, room), "key"), ("^ " if changed else "  ", "sum"), (shown(value), "value"))
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from gviz.errors import GvizError
 from gviz.explain.display_names import own_name, public_name
-from gviz.query.moment_words import MOMENT_WORDS
+from gviz.query_syntax.moment import MOMENT_WORDS
 from gviz.query_syntax.stop_condition import EVENTS
 from gviz.tui.commands.command_table import SPECS, find
 from gviz.tui.commands.export_copy import OF_NODE

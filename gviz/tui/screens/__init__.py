@@ -2,9 +2,10 @@
 
 Every file builds on those before it. All of them know `SessionScreen`; only `DebuggerScreen` knows all of them.
 
-    session_screen.py       what panels follow, the layout, and what one part of the screen may request from another
+    screen_layout.py        lays out the whole screen, twice if panels ask for it, before it paints
+    session_screen.py       what panels follow, and what one part of the screen may request from another
     panel_stack.py          all panels, and which of them are in front
-    prompt_control.py       the prompt, questions, and keys that are typed ahead
+    prompt_control.py       the prompt, pasted text, questions, and keys that are typed ahead
     key_and_row_actions.py  keys that are not commands: views, breakpoints at a node or line, rows of lists
     overlay_pages.py        pages over the panels: texts, inspector, menu, list of iterations
     comparison_screen.py    the page that compares two graphs

@@ -277,10 +277,8 @@ class DebuggerScreen(SessionScreen):
         self.prompts.take_key(event)
 
     def on_paste(self, event: events.Paste) -> None:
-        """Put the first line of a pasted text into the prompt; it does nothing before Enter."""
-        text = next((row.strip() for row in event.text.splitlines() if row.strip()), "").removeprefix(":")
-        if text:
-            self.prompts.open(":", text)
+        """Put text that was pasted outside the prompt into it."""
+        self.prompts.take_paste(event)
 
     def on_typed(self, message: Typed) -> None:
         """Run a typed command or search; the prompt has closed."""

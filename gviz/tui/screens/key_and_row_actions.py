@@ -16,10 +16,10 @@ from textual.scroll_view import ScrollView
 from gviz.errors import GvizError
 from gviz.explain.source_frames import frame_text
 from gviz.query_syntax.stop_condition import stop
-from gviz.render.boxes.called_modules import module_tree
 from gviz.trace.graph_state import NodeState
 from gviz.tui.breakpoints import BreakpointEntry, marked_lines
 from gviz.tui.commands import graph_view
+from gviz.tui.drawing.module_tree import module_tree
 from gviz.tui.drawing.status import bottom_keys
 from gviz.tui.keymaps import ACTS, Act, Keys, first, keys_of
 from gviz.tui.language.command import Command

@@ -1,4 +1,4 @@
-"""The prompt: which keys open it and with which text, what a typed line does, and keys that are typed ahead.
+"""The prompt: which keys open it and with which text, what a typed line does, pasted text, and keys typed ahead.
 
 A key that reads more keys (``:``, ``/``, ``m``, ``'``) must act before the next key is looked up, because both may
 arrive in one read. So such keys do not wait for the bindings: `Prompts.take_key` sees every key first.
@@ -104,6 +104,15 @@ class Prompts:
         if self._takes(event):
             event.stop()
             event.prevent_default()
+
+    def take_paste(self, event: events.Paste) -> None:
+        """Open the command line with the first line of a text that was pasted while a panel had the focus.
+
+        It runs only at Enter. Lines after the first are dropped: a paste must not run commands.
+        """
+        text = next((row.strip() for row in event.text.splitlines() if row.strip()), "").removeprefix(":")
+        if text:
+            self.open(":", text)
 
     def _takes(self, event: events.Key) -> bool:
         prompt = self._screen.query_one(Prompt)

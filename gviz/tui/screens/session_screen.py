@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.geometry import Size
 from textual.reactive import Reactive, reactive
-from textual.screen import Screen
 from textual.widget import Widget
 
 from gviz.render.boxes.folding import ALL, Filter
@@ -24,24 +23,18 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import first, key_text
 from gviz.tui.language.command import Command
 from gviz.tui.panel_choice import SMALLEST, size_class
+from gviz.tui.screens.screen_layout import LaidOutScreen
 from gviz.tui.session import Session
 from gviz.tui.source_location import PausedStack
 from gviz.tui.stop_reason import CursorStop, as_remark
-from gviz.tui.widgets.text_panel import Sized
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView  # only a what-if needs to run anything again
 
 
-class SessionScreen(Screen[None]):
-    """A screen whose panels follow a session over one recording.
+class SessionScreen(LaidOutScreen):
+    """A screen whose panels follow a session over one recording."""
 
-    No frame is drawn before the panels know their size. They are laid out in two passes if these change what is shown,
-    and painted only after the last.
-    """
-
-    _laid_out = False
-    _is_painting = True
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)  # the widgets that get or lose it paint themselves
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
@@ -132,40 +125,6 @@ class SessionScreen(Screen[None]):
         self.show_frame()
         if stop.notice:
             self.show_remark(stop.notice)
-
-    # The layout: an overview below the graph, and panels that ask for scroll bars when they know their size.
-
-    def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
-        """Lay out, twice before anything is painted if the sizes of panels change what is shown.
-
-        The first time, sized panels may need scroll bars. Later, the row below a graph may come or go.
-        """
-        if scroll:
-            super()._refresh_layout(size, scroll)
-            return
-        overview = self.query_one("#overview")
-        before, self._is_painting = overview.display, False
-        try:
-            super()._refresh_layout(size)
-        finally:
-            self._is_painting = True
-        if overview.display != before or self._needs_bars():
-            super()._refresh_layout(size)
-        elif self.is_current and not self.app._batch_count:  # in a batch it is painted at the end
-            self._compositor_refresh()
-
-    def _needs_bars(self) -> bool:
-        """Return whether a panel has asked for scroll bars in the first layout."""
-        if self._laid_out:
-            return False
-        panels = [each for each in self.query() if isinstance(each, Sized)]  # a query by class finds first bases only
-        self._laid_out = any(panel.size or not panel.display for panel in panels)  # a tiny terminal shows none
-        return any(panel._layout_required for panel in panels)
-
-    def _compositor_refresh(self) -> None:
-        """Paint, except between two layouts."""
-        if self._is_painting:
-            super()._compositor_refresh()
 
     # What one part of the screen requests from another. The screen with all parts implements it.
 

@@ -151,7 +151,7 @@ STYLES = (
     "title", "value", "grad", "sum", "muted", "error", "current", "selected", "edge", "gradient", *get_args(Role),
 )  # fmt: skip
 FEW_NODES = 200
-"""In a graph with at most so many nodes, the overview marks values at every step."""
+"""In a graph with at most this many nodes, the overview marks values at every step."""
 _STANDSTILL = 0.15
 """Seconds without a step after which the overview marks the values of a larger graph."""
 
@@ -632,7 +632,7 @@ def scroll_target(
 
     The nearest of the `others` (the other end of a line) is kept in view with it if there is room for both. A view that
     moves shows as much as possible of the boxes `around`: preferably whole ones, first those `linked` to the box, last
-    those that are still `ahead`. Of a cut box the name should be visible, which is at the left of its first row.
+    those that are still `ahead`. The name of a cut box, at the left of its first row, should be visible.
     """
     needed = _joined(box, others, view)
     if view.contains_region(needed):

@@ -7,7 +7,7 @@ from textual.widget import Widget
 
 
 class Seek(Message):
-    """The user pointed at an event: go there. Of several in a row only the last counts."""
+    """The user pointed at an event: go there. If several are sent in a row, only the last one is handled."""
 
     def __init__(self, position: int) -> None:
         super().__init__()

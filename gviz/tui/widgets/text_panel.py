@@ -79,7 +79,10 @@ AROUND_TITLE = 6
 
 
 class Sized(ScrollView):
-    """Knows its size before the first frame of that size; Textual's own event comes only after it."""
+    """Knows its size before the first frame of that size; Textual's own event comes only after it.
+
+    `gviz.tui.screens.screen_layout` needs this.
+    """
 
     _drawn_in = Size(0, 0)
 

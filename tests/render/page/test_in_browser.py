@@ -16,7 +16,7 @@ from gviz.render.file_formats import exporter_for
 from gviz.render.page.changes import box_cells
 from gviz.render.picture_request import ExportOptions, Part
 from gviz.render.scene import scene
-from gviz.trace import navigation
+from gviz.trace import stepping
 
 NOT_RUN = "not run: selenium is not installed"
 By = pytest.importorskip("selenium.webdriver.common.by", reason=NOT_RUN).By
@@ -31,18 +31,18 @@ HOSTILE = [
 ]  # fmt: skip
 
 MOVES = {
-    "s": navigation.step,
-    "S": navigation.reverse_step,
-    "n": navigation.next_node,
-    "N": navigation.reverse_next_node,
-    "f": navigation.finish,
-    "F": navigation.reverse_finish,
-    "c": navigation.continue_,
-    "C": navigation.reverse_continue,
-    "}": navigation.phase,
-    "{": navigation.reverse_phase,
-    "<": navigation.start,
-    ">": navigation.end,
+    "s": stepping.step,
+    "S": stepping.reverse_step,
+    "n": stepping.next_node,
+    "N": stepping.reverse_next_node,
+    "f": stepping.finish,
+    "F": stepping.reverse_finish,
+    "c": stepping.continue_,
+    "C": stepping.reverse_continue,
+    "}": stepping.phase,
+    "{": stepping.reverse_phase,
+    "<": stepping.start,
+    ">": stepping.end,
 }
 
 
@@ -331,7 +331,7 @@ def test_it_works_by_keyboard_alone(visit):
         if page.browser.switch_to.active_element.get_attribute("data-key") == "n":
             break
     page.press(Keys.ENTER)
-    assert page.now == navigation.next_node(timeline, 0)
+    assert page.now == stepping.next_node(timeline, 0)
     page.press("?")
     assert page.find("#help").is_displayed()
     page.press(Keys.ESCAPE)

@@ -196,7 +196,7 @@ def _none_finding(timeline: Timeline, node: int, source: int, function: int) -> 
     return Finding("not-reached", text, info.born, node, (Finding("elsewhere", part, info.born, function),), fix, at)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 @dataclass(frozen=True, slots=True)

@@ -396,7 +396,7 @@ def _checkpoint_calls(timeline: Timeline) -> dict[tuple[str, int], Frame]:
     return {(call.path, call.line): call for call in calls}
 
 
-# What the text of the program says
+# What the program's source code shows
 
 _RANDOM = re.compile(r"^(random|np\.random|numpy\.random|rng|self\.rng)\.")
 

@@ -189,7 +189,7 @@ _RETURNED_NAN = r"Function '(\w+)' returned nan values"
 def _rule_with_nan(failure: Failure) -> Finding | None:
     """Return the finding about a backward rule that returned nan in anomaly mode: its node, and the line of that.
 
-    PyTorch's message has only the class of the rule. Of the nodes of this class, it is the one whose rule began last.
+    PyTorch's message has only the class of the rule. The node of this class whose rule began last is the one.
     """
     timeline, named = failure.timeline, re.search(_RETURNED_NAN, failure.message)
     steps = (event.node for _, event in timeline.select((StepStarted,), 1, failure.seq))

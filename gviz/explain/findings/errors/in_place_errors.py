@@ -214,7 +214,7 @@ def _names(failure: Failure) -> set[str]:
     return names
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def repeated_after(timeline: Timeline, at: Frame | None, earlier: Sequence[Frame]) -> tuple[list[str], Edit | None]:

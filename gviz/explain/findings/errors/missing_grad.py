@@ -7,8 +7,8 @@ For example, in the update of a loop over the parameters::
         p -= lr * p.grad
 
 ``p`` is each of the tensors in turn, so an error because of a None is about the first of them without a gradient. The
-text of the program says what the loop reads: a list, a dict, ``model.parameters()``. Where it does not, as inside a
-function that gets the list, all tensors are candidates whose missing gradient has one reason.
+source code shows what the loop reads: a list, a dict, ``model.parameters()``. Where it does not, as inside a function
+that gets the list, all tensors are candidates whose missing gradient has one reason.
 """
 
 from __future__ import annotations

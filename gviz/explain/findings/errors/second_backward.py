@@ -526,7 +526,7 @@ def _crosses(timeline: Timeline, edge: tuple[int, int], first_pass: int) -> bool
     return timeline.nodes.born(source) < first_pass < timeline.nodes.born(user)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def into_loop(timeline: Timeline, at: Frame | None, used: Frame | None) -> Edit | None:
@@ -585,7 +585,7 @@ def _stored_places(part: ast.AST) -> set[str]:
     return places_in(part, ast.Store)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _block_around(timeline: Timeline, frames: Sequence[Frame], function: str) -> Frame | None:
@@ -621,9 +621,9 @@ class _DetachingCall:
 def _detaching_call(timeline: Timeline, frames: Sequence[Frame], names: Container[str]) -> _DetachingCall | None:
     """Return the call in a loop that gets the state which a call stack carries on, and that is to detach it.
 
-    The loop must set the state from itself at a frame, and without a condition to the result of the call. Of several
-    such states it is one of these `names`. The attribute of a module has another path in the loop: ``net.state`` is
-    ``self.state`` in the method that sets it.
+    The loop must set the state from itself at a frame, and without a condition to the result of the call. If there are
+    several such states, it is one of these `names`. The attribute of a module has another path in the loop:
+    ``net.state`` is ``self.state`` in the method that sets it.
     """
     attributes: set[str] = set()
     for frame in frames:

@@ -159,7 +159,7 @@ def _shape(info: NodeInfo) -> Shape:
 
 
 def _named_operands(failure: Failure) -> Iterator[NodeInfo]:
-    """Yield the tensors whose names are on the failing line. If several tensors have one name, the newest counts.
+    """Yield the tensors whose names are on the failing line. If several have one name, it is the newest.
 
     Direct operands of the expression that failed come first: in ``net(x) + y``, ``y`` comes before ``x``.
     """
@@ -971,7 +971,7 @@ _MESSAGES: tuple[tuple[str, Callable[[Failure, re.Match[str]], _Mismatch | None]
 )
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _with_size(timeline: Timeline, at: Frame | None, kind: str, old: int, new: int) -> Edit | None:

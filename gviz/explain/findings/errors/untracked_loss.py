@@ -190,7 +190,7 @@ def _lost_at(timeline: Timeline, root: int) -> int:
     """Return the earliest operation with a tracked input on the untracked path to the root; 0 if there is none.
 
     What a tracked input was made from is not looked at: a tensor of integers there, such as a sampled action, is not
-    the reason. Of several operations, one that loses real numbers is, if there is one.
+    the reason. If there are several operations, one that loses real numbers is preferred.
     """
     lost, seen, waiting = list[int](), {root}, [root]
     while waiting:

@@ -117,7 +117,7 @@ def _hooks_again(survey: Survey) -> Iterator[Finding | None]:
         yield Finding("changed-by-hook", text, last, node, (often,), fix, at, numbers, suspected=not grows, edit=edit)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _done_once(timeline: Timeline, at: Frame | None) -> Edit | None:

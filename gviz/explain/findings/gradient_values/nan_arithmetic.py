@@ -204,11 +204,11 @@ def _equal_pair(array: Array, what: str) -> str:
     return f"two {what} are equal, {pair}: the rule divides by their difference"
 
 
-# Losses without a number: no label counts, no path fits
+# Losses without a number: all labels are ignored, no path fits
 
 
 def no_labels(timeline: Timeline, node: int) -> str:
-    """Return that a mean over labels has none that counts; empty for anything else."""
+    """Return that all labels of a mean are ignored; empty for anything else."""
     info = timeline.info(node)
     ignored = dict(info.created.attrs).get("ignore_index")
     operands = computation(timeline, node).operands

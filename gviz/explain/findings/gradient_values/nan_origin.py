@@ -40,7 +40,7 @@ from gviz.explain.backward_passes import factor_of_loss, growing_losses, loss_sc
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding
 from gviz.explain.findings.gradient_values.exploding_recurrence import CLIP, exploding_recurrence
-from gviz.explain.findings.gradient_values.intended_infinities import (
+from gviz.explain.findings.gradient_values.harmless_nan import (
     goes_into_softmax,
     is_a_mask,
     is_harmless,
@@ -75,8 +75,8 @@ from gviz.explain.findings.gradient_values.nan_remedies import (
     usual_remedy,
     written_fix,
 )
-from gviz.explain.findings.training_loop.budget_alarms import command_before
 from gviz.explain.findings.training_loop.loss_trend import STANDARDIZE, large_features, parameter_leap
+from gviz.explain.findings.training_loop.monitor_alarms import command_before
 from gviz.explain.grad_history import CLEARED, GradWrite, write_at
 from gviz.explain.iteration_words import iteration_called
 from gviz.explain.node_question import Question
@@ -520,7 +520,7 @@ def _of_unused_elements(timeline: Timeline, node: int, part: Contribution, origi
 
 
 def _is_left_out(timeline: Timeline, part: Contribution) -> bool:
-    """Return whether a rule met nan in its inputs, while the incoming gradient and the loss have none."""
+    """Return whether a rule's inputs have a nan, and the incoming gradient and the loss have none."""
     arrived, started = arriving_gradient(timeline, part), pass_started(timeline, timeline.at(part.seq).pass_nr)
     roots = [timeline.info(node).created.first_value for node, _ in started.roots if node] if started else []
     values = (operand.value for operand in computation(timeline, part.source).operands)

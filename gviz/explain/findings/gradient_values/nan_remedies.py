@@ -193,7 +193,7 @@ def _probabilities_of(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
 def _logarithm_at_once(timeline: Timeline, at: Frame | None, made: Frame | None, function: str) -> Edit | None:
     """Replace ``p = torch.softmax(z, 1)`` and ``torch.log(p)`` by ``p = torch.log_softmax(z, 1)`` and ``p``.
 
-    Nothing else may read `p`. Of a sigmoid only ``torch.sigmoid(z)`` is replaced, by ``F.logsigmoid(z)``.
+    Nothing else may read `p`. Likewise ``torch.sigmoid(z)`` becomes ``F.logsigmoid(z)``; no other sigmoid is replaced.
     """
     one, other = statement_at(timeline, at), statement_at(timeline, made)
     if one is None or other is None or one[0] is not other[0]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding
-from gviz.explain.initial_writes import writes_all, written_at
 from gviz.explain.operation_sets import SAME_NUMBERS
+from gviz.explain.parameter_initialization import writes_all, written_at
 from gviz.explain.program_text import line_text, written_name
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import (

@@ -13,7 +13,7 @@ from gviz.events import (
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding
 from gviz.explain.grad_history import is_zero
-from gviz.explain.initial_writes import first_use, writes_constant, written_at
+from gviz.explain.parameter_initialization import first_use, writes_constant, written_at
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_frames import innermost
 from gviz.trace.timeline import Timeline

@@ -18,7 +18,6 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.model.recurrent_output import reverse_direction
 from gviz.explain.grad_history import is_zero
 from gviz.explain.hook_effects import HOOK_FIX, HookEffect, hook_finding, zeroing_hook, zeroing_hook_after_rule
-from gviz.explain.initial_writes import InitialWrite, initial_write, writes_zeros, written_at
 from gviz.explain.node_question import Question
 from gviz.explain.operation_sets import (
     CLAMPS,
@@ -34,6 +33,7 @@ from gviz.explain.operation_sets import (
     STEPPING,
     ZERO_GRADIENT_REGIONS,
 )
+from gviz.explain.parameter_initialization import InitialWrite, initial_write, writes_zeros, written_at
 from gviz.explain.pass_contributions import arriving_gradient, contributions
 from gviz.explain.program_text import (
     line_text,
@@ -155,10 +155,10 @@ def _step_back(timeline: Timeline, part: Contribution) -> tuple[_End | None, Con
 
 # Underflow: a gradient below the least number of float16 or bfloat16 becomes zero
 # |
-# The zeros need not begin where the whole gradient is zero. Of a gradient of 5e-9, as of a mean of squares, 99.8 % may
-# become zero in float16 at one operation, and the rest a few operations later. So the path is walked back over all
-# operations, and the first one in the short type at which most zeros appear is named. Its numbers must be so small that
-# the type explains the zeros: a mask that lets nothing through is no underflow.
+# The zeros need not begin where the whole gradient is zero. If its elements are near 5e-9, as those of a mean of
+# squares, 99.8 % may become zero in float16 at one operation, and the rest a few operations later. So the path is
+# walked back over all operations, and the first one in the short type at which most zeros appear is named. Its numbers
+# must be so small that the type explains the zeros: a mask that lets nothing through is no underflow.
 
 _LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-133}
 """The least positive number of each short type."""

@@ -113,7 +113,7 @@ def _of_parameters(survey: Survey, record: NodeRecord) -> tuple[set[int], list[N
 
 
 _SAME_HEAD = {"log_softmax": "softmax", "logsigmoid": "sigmoid"}
-"""Of two results of one model, a divergence takes the logarithm of one."""
+"""A divergence compares two results of one model, and takes the logarithm of one of them."""
 
 
 def _swapped(survey: Survey) -> Iterator[Finding]:

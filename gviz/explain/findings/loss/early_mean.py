@@ -126,7 +126,7 @@ def _value(user: NodeRecord, source: NodeRecord) -> Value | None:
 
 
 def _mean_of(survey: Survey, record: NodeRecord) -> _Mean | None:
-    """Return the mean or sum that a tracked tensor is, up to a factor, its shape and a copy; None if it is none."""
+    """Return the mean or sum that a tracked tensor is, up to a factor, its shape and a copy; None if it is neither."""
     for _ in range(_MOST_BETWEEN):
         sources = list(survey.sources(record))
         tracked = [source for source in sources if source.created.requires_grad]

@@ -85,7 +85,7 @@ def _finding(
     )
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 @dataclass(frozen=True, slots=True)

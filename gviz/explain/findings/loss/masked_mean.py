@@ -3,8 +3,8 @@
 Idea. ``(loss * mask).mean()`` divides by the number of all elements, so that the loss and every gradient shrink with
 the share of padding, which differs between batches. The intended mean is ``(loss * mask).sum() / mask.sum()``.
 
-Limits. A label of 0 and 1 is no such mask: only a mask of data that ends sequences, or that a comparison of data has
-made, counts. A mask that is made from the prediction, as in a one-sided loss, belongs to the loss.
+Limits. A label of 0 and 1 is not such a mask. The mask must come from a comparison of data, or must be data that ends
+sequences. A mask that is made from the prediction, as in a one-sided loss, belongs to the loss.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _masked_mean_finding(
     return Finding("masked-mean", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _divided_by_mask(timeline: Timeline, at: Frame | None, mask: str) -> Edit | None:

@@ -231,7 +231,7 @@ def _finding(survey: Survey, gaussian: _Gaussian, product: NodeRecord, scale: No
     return Finding("noise-scale", text, product.seq, scale.node, (part,), fix, at, numbers, edit=edit)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _with_exponent(survey: Survey, scale: NodeRecord, factor: float) -> Edit | None:

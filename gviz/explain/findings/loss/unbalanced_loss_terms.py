@@ -317,7 +317,7 @@ def _collapse_finding(survey: Survey, mean: _Share, total: _Share) -> Finding | 
     return Finding("mean-and-sum", text, first.seq, first.node, parts, fix, at, numbers, suspected=True, edit=edit)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _summed_rows(timeline: Timeline, at: Frame | None, function: str) -> Edit | None:

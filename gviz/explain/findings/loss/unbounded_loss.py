@@ -174,7 +174,7 @@ def _edit(survey: Survey, driver: Term, below: Term) -> Edit | None:
     return _with_other_sign(survey.timeline, survey.at(turned)) if turned is not None else None
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _with_other_sign(timeline: Timeline, at: Frame | None) -> Edit | None:

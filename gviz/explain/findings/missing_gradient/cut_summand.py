@@ -613,7 +613,7 @@ def _other_part_finding(survey: Survey, reach: _Reach, lost: int, *, suspected: 
     return Finding("cut-summand", text, reach.term.seq, node, parts, fix, at, suspected=suspected, edit=edit)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _call_behind_block(timeline: Timeline, at: Frame) -> Edit | None:

@@ -213,7 +213,7 @@ def _still_frozen(survey: Survey, used: dict[int, int]) -> Finding | None:
     return Finding("frozen", text, seq, node)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 # Assignments of a flag to modules and tensors: ``model.encoder.requires_grad = False``

@@ -79,7 +79,7 @@ def _lost_finding(survey: Survey, seq: int, writer: NodeRecord, owner: NodeRecor
 _COPYING = ("getitem", "index", "index_select", "masked_select", "gather", "take")
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _discards_result(timeline: Timeline, at: Frame | None) -> bool:

@@ -949,8 +949,9 @@ def _reads(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
 def _equals(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
     """Return whether each element with more digits than programs have equals one of a result, if there are some.
 
-    Other elements may be from the program's text: the zeros of ``max(h, 0.0)``. Of several numbers, as the losses in
-    ``torch.tensor([a, b])``, one suffices if it is a result of one number: the others may be of other parameters.
+    Other elements may be from the program's text: the zeros of ``max(h, 0.0)``. If there are several numbers, as the
+    losses in ``torch.tensor([a, b])``, it is enough that one of them is a result of one number: the others may come
+    from other parameters.
     """
     odd = [one for one in _elements(timeline, new).tolist() if _is_odd(one)]
     if not odd:
@@ -1086,7 +1087,7 @@ def _draw_finding(
     return Finding("drawn", text, record.seq, record.node, (part,), fix, at, edit=edit)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _with_noise(timeline: Timeline, at: Frame | None) -> Edit | None:
@@ -1125,7 +1126,7 @@ def misspelled(
     return None
 
 
-# What the text of the program says
+# What the program's source code shows
 
 _NAMELESS = {
     ast.Lambda: "lambda",

@@ -390,7 +390,7 @@ _ROOM = 40
 """Characters for a gradient in the finding."""
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def optimizer_named(timeline: Timeline, at: Frame | None) -> str:

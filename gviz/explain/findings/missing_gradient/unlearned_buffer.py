@@ -285,7 +285,7 @@ def _finding(timeline: Timeline, buffer: _Buffer, used: _Use) -> Finding:
     )
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 @dataclass(frozen=True, slots=True)

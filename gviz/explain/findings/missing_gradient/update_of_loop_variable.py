@@ -114,7 +114,7 @@ def _source(
     return min(alike, key=lambda one: (one.node in survey.optimized, one.created.kind == "constant"), default=None)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 # An assignment to the variable of a loop that nothing reads: what the loop goes through stays as it was

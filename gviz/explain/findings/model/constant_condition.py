@@ -44,7 +44,7 @@ def _title(one: _LoneText) -> str:
     return f"this {'condition' if one.whole else 'part of a condition'} is always true: {{}} is compared with nothing"
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 @dataclass(frozen=True, slots=True)

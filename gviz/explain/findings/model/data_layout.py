@@ -405,7 +405,7 @@ def _line_of_layer(survey: Survey, scope: ScopeEntered) -> Frame | None:
     return next((line for weight in weights if (line := survey.at(weight)) is not None), None)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _as_permuted(timeline: Timeline, at: Frame | None, order: tuple[int, ...]) -> Edit | None:

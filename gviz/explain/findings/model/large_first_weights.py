@@ -22,8 +22,8 @@ from math import isfinite, log, sqrt
 from gviz.explain.backward_passes import loss_at, root_value
 from gviz.explain.display_names import label
 from gviz.explain.finding import Finding, Number
-from gviz.explain.initial_writes import InitialWrite, constant_number, initial_write, writes_random
 from gviz.explain.operation_sets import LAYER_PRODUCTS, SOFTMAXES
+from gviz.explain.parameter_initialization import InitialWrite, constant_number, initial_write, writes_random
 from gviz.explain.program_text import called_name, line_text, statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_frames import innermost

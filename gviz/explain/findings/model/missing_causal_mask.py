@@ -1,12 +1,12 @@
 """Attention without a causal mask in a model that is to predict the next token of its own input.
 
 Idea. If the label of each position is the token that the model gets at the next position, attention over all positions
-lets it copy the label. `shifted_labels` finds where the labels come from. Of the attention between the indices and the
-loss, the scores must come from the same indices, be a square of the length of the sequence, and hide nothing.
+lets it copy the label. `shifted_labels` finds where the labels come from. Attention between the indices and the loss is
+reported if its scores come from the same indices, are a square of the length of the sequence, and hide nothing.
 
 Example. ``TransformerEncoder(layer, 2)(src)`` without ``mask``, and ``targets = data[1:]`` for ``src = data[:-1]``.
 
-Limits. Scores that any mask or bias was added to count only if their softmax is known to hide nothing.
+Limits. Scores to which a mask or bias was added are reported only if their softmax is known to hide nothing.
 """
 
 from __future__ import annotations

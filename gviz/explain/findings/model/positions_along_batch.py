@@ -7,7 +7,7 @@ batch: all tokens of a sample get the same position, and another one in another 
 Example. ``x + self.pe[:x.size(0)]``, as in PyTorch's tutorial, with ``batch_first=True``: the model cannot know the
 order of the tokens.
 
-Limits. If both sizes are equal, the dimensions cannot be told apart. A model without attention is left out.
+Limits. If both sizes are equal, the dimensions cannot be distinguished. A model without attention is left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The step of a recurrent layer's output that a program reads, where that step is the wrong one.
 
 Padding. A recurrent layer gives a result for each step. ``out[:, -1]`` takes the last one of the longest sequence of
-the batch. For a shorter sequence it is a zero that `pad_packed_sequence` filled in, or a result for padding. Of the
-lengths 3, 5 and 7, it has 2 rows that do not depend on their sequences. The last step is
+the batch. For a shorter sequence it is a zero that `pad_packed_sequence` filled in, or a result for padding. If the
+lengths are 3, 5 and 7, then 2 of its rows do not depend on their sequences. The last step is
 ``out[torch.arange(3), lengths - 1]``, or the final state that the layer returns.
 
 Directions. The backward direction of a bidirectional layer starts at the end. ``out[:, -1]`` reads it there, where it
@@ -299,7 +299,7 @@ def _takes_the_end(timeline: Timeline, info: NodeInfo) -> bool:
     return dim < 2 and index % value.shape[dim] == value.shape[dim] - 1
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _last_steps(timeline: Timeline, at: Frame | None, padded: Frame | None, *, batch_first: bool) -> Edit | None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding
-from gviz.explain.initial_writes import InitialWrite, initial_write, names_parameter
+from gviz.explain.parameter_initialization import InitialWrite, initial_write, names_parameter
 from gviz.explain.parameter_updates import numbers_without_shape
 from gviz.explain.program_text import (
     ProgramText,
@@ -192,7 +192,7 @@ def _is_varied(value: Value | None) -> bool:
     return value is not None and value.size >= _FEWEST and stats is not None and stats.min < stats.max
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _made_separately(timeline: Timeline, at: Frame | None) -> Edit | None:
@@ -212,13 +212,13 @@ def _made_separately(timeline: Timeline, at: Frame | None) -> Edit | None:
     return rewritten(timeline, at, change)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _repeated_list(timeline: Timeline, at: Frame | None, name: str) -> Frame | None:
     """Return the only ``[module] * n`` of the program in an assignment to an attribute or a variable of this name.
 
-    ``[module for _ in range(n)]`` is the same. A list inside of another is repeated, too; the outer one counts.
+    ``[module for _ in range(n)]`` is the same. If a repeated list is inside another, it is the outer one.
     """
     text = program_text(timeline, at)
     if text is None or at is None:

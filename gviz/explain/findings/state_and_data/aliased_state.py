@@ -62,8 +62,8 @@ class _CopyOntoItself:
 def restored_onto_itself(survey: Survey) -> Iterator[Finding | None]:
     """Yield saved states that share the memory of what they are copied back to, and so have changed with it.
 
-    ``best = net.state_dict()`` has no copies. A state that nothing was written to since is restored in vain, too, but
-    nothing is lost.
+    ``best = net.state_dict()`` has no copies. If nothing was written to the state since, restoring it changes
+    nothing either, but nothing is lost: that is not reported.
     """
     timeline, saved = survey.timeline, dict[int, list[_CopyOntoItself]]()
     for record, one in _copies(survey):
@@ -644,7 +644,7 @@ def _memory_of(record: NodeRecord) -> _Memory | None:
     return (output.storage, output.offset, record.shape) if output is not None and output.storage else None
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _copied_state(timeline: Timeline, at: Frame | None) -> Edit | None:

@@ -8,10 +8,10 @@ several iterations.
 Example. ``img = torch.from_numpy(self.images[i])`` and ``img *= contrast``: the array shares its memory with `img`, and
 in each epoch the contrast of the epochs before is a part of the image.
 
-Limits. A state that is meant to change looks alike: running statistics, momentum, the hidden state of a recurrent net,
-adversarial examples, counters. Their writes take numbers from parameters, gradients or other data, or only count. So
-only writes are considered whose other operands are numbers, random draws, the tensor itself, or the same in each
-iteration. Of a single tensor, moreover, only one that a layer gets.
+Limits. A state that is meant to change looks the same: running statistics, momentum, the hidden state of a recurrent
+net, adversarial examples, counters. Their writes take numbers from parameters, gradients or other data, or only count.
+So only writes are considered whose other operands are numbers, random draws, the tensor itself, or the same in each
+iteration. A single tensor must also be the input of a layer.
 """
 
 from __future__ import annotations
@@ -355,7 +355,7 @@ def _is_uniform(value: Value) -> bool:
     return stats is None or stats.min == stats.max
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _read_as_copy(timeline: Timeline, at: Frame | None) -> tuple[Frame, Edit | None] | None:

@@ -1,4 +1,4 @@
-"""Running statistics of batch norms: still those they began with, or followed although the layer is frozen."""
+"""Running statistics of batch norms that keep their initial values, or that change although the layer is frozen."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from gviz.values.plain_text import shown
 from gviz.values.value import Value
 
 _FEWEST = 2
-"""The fewest steps that count as training if nothing was in training mode before."""
+"""A frozen part is reported if it normalized at least this many batches in training mode."""
 
 _FEWEST_SINCE = 5
-"""The fewest steps of others in which a part that was trained before counts as frozen for good."""
+"""A part that was trained before is reported if it was frozen during at least this many steps of other parts."""
 
 
-# A batch norm in evaluation mode with its initial statistics: only the parameters of the copy follow the training
+# A batch norm in evaluation mode with its initial statistics: a copy of the model got the parameters, not the buffers
 
 _NORMS = ("batch_norm", "native_batch_norm", "cudnn_batch_norm", "_batch_norm_impl_index")
 
@@ -68,8 +68,8 @@ def initial_statistics(survey: Survey) -> Iterator[Finding | None]:
 def _follows_training(survey: Survey, node: int, end: int) -> bool:
     """Return whether a parameter is written to, or gets other data, between the first backward pass and an event.
 
-    PyTorch's recording may meet it only after the pass, and has no earlier writes. Then it counts if a trained
-    parameter has the same shape and the same place in its model.
+    PyTorch's recording may see it for the first time after the pass, and then has no earlier writes. In that case, it
+    is enough that a trained parameter has the same shape and the same place in its model.
     """
     timeline, record, start = survey.timeline, survey.nodes[node], survey.passes[0][0]
     if record.seq > start:
@@ -119,9 +119,8 @@ def _copying_loop(survey: Survey, node: int) -> Frame | None:
         if seq > survey.passes[0][0] and frames:
             at = own_frame(frames)
             return _loop_over(timeline, at, "parameters", "named_parameters") or at
-    return _loop_that_copies(
-        timeline, survey.at(record)
-    )  # PyTorch's recording has no writes to what it has not met yet
+    # PyTorch's recording has no writes to a tensor before it sees that for the first time
+    return _loop_that_copies(timeline, survey.at(record))
 
 
 # A batch norm in training mode whose parameters are frozen: its running statistics still follow the data
@@ -167,7 +166,7 @@ def frozen_statistics(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _switches(survey: Survey) -> dict[int, list[tuple[int, bool]]]:
-    """Return by node where the program set ``requires_grad``, and to what."""
+    """Return for each node the events that set ``requires_grad``, each with the new value."""
     switches: dict[int, list[tuple[int, bool]]] = {}
     for seq, event in survey.timeline.select((RequiresGradSet,)):
         switches.setdefault(event.node, []).append((seq, event.requires_grad))
@@ -205,11 +204,11 @@ def _statistics_finding(timeline: Timeline, norms: dict[str, list[NodeRecord]]) 
     return Finding("frozen-statistics", text, record.seq, record.node, (part,), fix, at, suspected=True, edit=edit)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _pairing_loop(timeline: Timeline, at: Frame | None, read: str) -> Frame | None:
-    """Return the first loop whose head makes pairs with an expression: ``zip(copy.parameters(), net.parameters())``."""
+    """Return the first loop that pairs an expression with another one: ``zip(copy.parameters(), net.parameters())``."""
     text = program_text(timeline, at)
     if text is None or at is None:
         return None
@@ -238,7 +237,7 @@ _COPYING = ("copy_", "lerp_", "mul_", "add_")
 
 
 def _loop_that_copies(timeline: Timeline, at: Frame | None) -> Frame | None:
-    """Return the only loop over ``parameters()`` of the program that writes numbers to tensors, as an average does."""
+    """Return the loop over ``parameters()`` that writes to tensors, as an average does; None if there are several."""
     text = program_text(timeline, at)
     if text is None or at is None:
         return None
@@ -262,9 +261,9 @@ def _copies(part: ast.AST) -> bool:
 
 
 def _called_before(timeline: Timeline, frames: Sequence[Frame], *names: str) -> Frame | None:
-    """Return the line that calls one of these functions last before a call stack, in a function of the stack.
+    """Return the last line that calls one of these functions before a line of the call stack.
 
-    The innermost function that has such a line counts.
+    It is in the innermost function of the stack that has such a line.
     """
     for frame in frames:
         source = statement_at(timeline, frame)

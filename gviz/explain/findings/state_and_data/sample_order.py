@@ -226,7 +226,7 @@ def _kind_of(name: str) -> str:
     return "target" if _TARGETS.search(name) else "input" if _INPUTS.search(name) else ""
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 # Pairs of arrays, one of them shuffled

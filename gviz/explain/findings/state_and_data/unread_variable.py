@@ -95,7 +95,7 @@ def _last(function: str) -> str:
     return function.rpartition(".")[2]
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 # The names of a function that nothing reads

@@ -5,7 +5,7 @@ factors add up to 2, and so on. Between two rounds the program trains, and it wr
 
 Example. ``self.total[k] = self.total[k] + w[k] * share`` for each client, without ``self.total = None`` in each round.
 
-Limits. The factors must be numbers. A running average multiplies the old value by a factor, too, so it is none.
+Limits. The factors must be numbers. A running average also multiplies the old value by a factor, so it is not reported.
 """
 
 from __future__ import annotations

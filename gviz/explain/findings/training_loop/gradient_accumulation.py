@@ -326,7 +326,7 @@ def _uneven_finding(survey: Survey, started: BackwardStarted, means: Sequence[_M
     return Finding("uneven-means", text, root.seq, root.node, (part,), fix, at, numbers, suspected=True)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def divided(timeline: Timeline, at: Frame | None, count: int) -> Edit | None:

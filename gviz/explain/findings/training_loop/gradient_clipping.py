@@ -256,7 +256,7 @@ def _passes(timeline: Timeline, start: int, end: int) -> list[tuple[int, Backwar
     return list(timeline.select((BackwardStarted,), start, end))
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _calls_in_block(timeline: Timeline, at: Frame | None, *names: str) -> Iterator[Frame]:

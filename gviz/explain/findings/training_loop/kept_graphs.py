@@ -213,7 +213,7 @@ def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreat
     return Finding("graph", text, born, root.node, at=innermost(timeline.info(root.node)), numbers=numbers)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def kept_by(
@@ -253,7 +253,7 @@ def kept_by(
     return None
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _is_read_once(timeline: Timeline, at: Frame | None, name: str) -> bool:

@@ -373,7 +373,7 @@ def _multiplied_too_often(
     return None
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def plateaus_for_maxima(timeline: Timeline, at: Frame | None) -> Iterator[tuple[Frame, str, range, Edit | None]]:
@@ -414,7 +414,7 @@ def _metric(text: ProgramText, call: ast.Call, schedule: str) -> str:
     return ""
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def rates_set(timeline: Timeline, at: Frame | None) -> Iterator[Frame]:

@@ -321,11 +321,11 @@ _DEVIATIONS = 2.0
 def not_falling(survey: Survey) -> Iterator[Finding | None]:
     """Yield the loss of a training loop if its last quarter is no smaller than its first, with what is sure about it.
 
-    Programs with several losses or optimizers are left out: theirs may balance each other, as those of a GAN do. So
-    are losses that reach 0 or less, such as those of a policy, and those whose target a model makes: it moves, as the
+    Programs with several losses or optimizers are left out: theirs may balance each other, as those of a GAN do. So are
+    losses that reach 0 or less, such as those of a policy, and those whose target a model makes: it moves, as the
     values of Q-learning do. So are losses that differ so much from pass to pass that the means of two quarters do not
-    show whether they fall, and those of a network that reverses a gradient. Of several models that a loop trains one
-    after the other, it is the last.
+    show whether they fall, and those of a network that reverses a gradient. If a loop trains several models one after
+    the other, the loss of the last one is examined.
     """
     timeline = survey.timeline
     steps = {event.stack for _, event in survey.select(OptimizerStepped) if event.parameters}

@@ -138,7 +138,7 @@ def _keeps(timeline: Timeline, seq: int, step: OptimizerStepped) -> bool:
     return step.kind != "SGD" or bool(options_of(timeline, step.parameters[0], seq).get("momentum"))
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def _finding(survey: Survey, found: _Overwritten, frame: Frame) -> Finding:
     )
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def _read_for_tensors(survey: Survey) -> dict[tuple[str, str], list[Frame]]:
     return found
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 @dataclass(frozen=True, slots=True)

@@ -252,7 +252,7 @@ def _repeated_finding(
     )
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 _ZEROS = ("zeros", "new_zeros", "zeros_like", "tensor")

@@ -1,10 +1,10 @@
-"""Schedulers that start again when a training resumes, two of one optimizer where each has its own, unfinished
-warm-ups.
+"""Schedulers that start again when a training resumes, that both act on one of two optimizers, or that never finish
+their warm-up.
 
 Idea. The learning rate of each step is recorded. An optimizer that continues a training, with parameters that have the
 numbers of an earlier one, has the rate at which that one stopped. If it has the rate at which that one began, the
-program has made the scheduler after it had loaded the optimizer. Of two optimizers, one whose rate never changes
-although the program makes two equal schedulers has none, because both act on the other.
+program has made the scheduler after it had loaded the optimizer. If a program makes two equal schedulers for two
+optimizers, and the rate of one optimizer never changes, then both schedulers act on the other one.
 
 Example. ``opt.load_state_dict(state)`` and then ``LambdaLR(opt, f)``; or ``d_sched = StepLR(g_opt, 10)``.
 

@@ -122,7 +122,7 @@ def _means(stats: Stats) -> tuple[float, float]:
 
 
 def _is_limited(timeline: Timeline, before: Value | None, after: Value | None) -> bool:
-    """Return whether a clamp at the largest number would bring the old numbers back, or may do so."""
+    """Return whether a clamp at the largest number brings the old numbers back, or may bring them back."""
     was, became = (timeline.array(value) if value is not None else None for value in (before, after))
     if was is None or became is None:
         stats = before.statistics() if before is not None else None
@@ -198,7 +198,7 @@ def _undone_finding(survey: Survey, node: int, one: _Undone) -> Finding:
     return Finding("undone-steps", text, seq, node, (part,), fix, at, numbers, edit=edit)
 
 
-# What the text of the program says
+# What the program's source code shows
 
 
 def _straight_through(timeline: Timeline, at: Frame | None) -> Edit | None:

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from gviz.adapters.recording_budget import AFTER_ALARM, NO_RATE, STILL_FOR, TOO_SMALL, Budget, Look, Values, share_of
+from gviz.adapters.monitor_budget import AFTER_ALARM, NO_RATE, STILL_FOR, TOO_SMALL, Budget, Look, Values, share_of
 from gviz.errors import GvizError
 from gviz.trace.whole_iterations import recorded_iterations
 

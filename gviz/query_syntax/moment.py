@@ -1,9 +1,14 @@
-"""The words that refer to a moment, in one place for all commands and options.
+"""How moments are written: the list for the help, the words for completion, and the forms of passes and iterations.
 
-They are separate from `moment_lookup` because the help of every command shows them and must not load the timeline.
+All commands and options share this list. It needs no timeline, because the help of every command shows it.
+`gviz.query.moments` finds the event that a moment refers to.
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
 
 MOMENTS: tuple[tuple[str, str], ...] = (
     ("12, @12", "right after this event; 0 is before all"),
@@ -48,3 +53,24 @@ A_MOMENT = (
 
 SUCH_MOMENTS = "12, end, backward, iteration 3, nan, 'MARK, x, x.grad or change w"
 """Examples of moments, for the error about any other text."""
+
+OF_ITERATION = re.compile(r"(iteration|forward|fwd|backward|bwd) +([0-9]+)")
+"""An iteration by its number, or one of its passes."""
+OF_LOSS = re.compile(r"(?:backward|bwd) +([^\s\d]\S*)")
+"""The backward pass of a loss, by its name or number: ``backward d_loss``, ``backward #68``."""
+
+OF_PASS = re.compile(r"pass +([0-9]+)")
+"""A backward pass by its number in the recording."""
+
+PASSES: Mapping[str, Literal["forward", "backward"]] = {
+    "forward": "forward",
+    "fwd": "forward",
+    "backward": "backward",
+    "bwd": "backward",
+}
+"""The words for a pass; as a moment, its end."""
+
+
+def is_stretch(text: str) -> bool:
+    """Return whether a text refers to a pass or an iteration, which has a beginning too."""
+    return text in PASSES or any(form.fullmatch(text) for form in (OF_ITERATION, OF_PASS, OF_LOSS))

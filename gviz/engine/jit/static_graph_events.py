@@ -1,4 +1,7 @@
-"""Emits a static graph as events, so that every view of a recording can show it; its nodes have no values yet."""
+"""A static graph as the events of a recording, so that gviz can draw it; its nodes have no values yet.
+
+`gviz.engine.existing_graph` does the same for the autograd graph of tensors.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""``torch.layout`` and ``torch.memory_format``: the order of a tensor's elements in memory.
+"""Strides: the order of a tensor's elements in memory, with ``torch.memory_format`` and ``torch.layout``.
 
-All arrays of the engine are strided. Strides count elements here, as in PyTorch.
+All arrays of the engine are strided. Strides count elements here, as in PyTorch. Where an array begins in its memory is
+in `array_storage`.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def laid_out(result: Any, operands: Sequence[Any]) -> Any:
 def order_of(shape: tuple[int, ...], operands: Sequence[Array]) -> list[int]:
     """The dimensions of `shape`, from the longest stride to the shortest.
 
-    The first operand in which two dimensions have different strides decides their order; one that is broadcast along
-    either of them is skipped.
+    The first operand in which two dimensions have different strides decides their order. Operands that are broadcast
+    along one of the two are skipped.
     """
     ndim = len(shape)
     strides = [_strides(shape, operand) for operand in operands if operand.ndim]
@@ -83,14 +84,14 @@ def strides_of(array: Array) -> tuple[int, ...]:
 
 
 def _owner(array: Array) -> Array:
-    """Return the array that owns the memory. It has elements if an array without elements is expanded."""
+    """Return the array that owns the memory. An array without elements may be an expanded part of one with elements."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
 def with_strides(array: Array, strides: Sequence[int]) -> Array:
-    """An array without elements, with strides in elements that `strides_of` returns."""
+    """`array`, which has no elements, with strides (in elements) that `strides_of` will return."""
     if any(strides):
         return as_strided(array, array.shape, [step * array.itemsize for step in strides])
     return np.ndarray(array.shape, array.dtype, np.zeros(1, array.dtype), 0, strides)

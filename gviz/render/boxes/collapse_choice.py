@@ -1,23 +1,36 @@
-"""The ways to draw one graph, from every node to one box for each child module: pictures and the terminal choose one.
+"""Which modules a picture or a terminal starts with collapsed, until the user collapses and expands others.
 
-For example, a transformer of four layers, with 400 nodes:
+Idea. A graph of more boxes than a reader looks at one by one is drawn with modules collapsed: from the innermost ones
+outwards, until few enough boxes are left. There are two such choices:
+
+* `collapsed_modules`: every operation is a node, and the modules that the user names or that lie below ``--depth`` are
+  collapsed; if neither is given, those of `closed_to_fit`, the fewest for `FEW_BOXES` boxes.
+* `GraphViews`: all ways to draw a graph, with levels between a module and a node: the calls of functions, and equal
+  parts as one box. Which of them is chosen depends on the room. A picture measures them
+  (`gviz.render.detail_that_fits`). A terminal, which scrolls, takes the one with the most boxes that are still easy to
+  read (`gviz.tui.shown_graph`).
+
+Example: a transformer of four layers, with 400 nodes. `closed_to_fit` collapses modules below depth 3, then 2, then 1,
+until at most 200 boxes are left. Its views:
 
     every node                                                400 boxes
     every call of a function, all modules expanded            150
     modules collapsed below depth 3, 2, 1                     60, 25, 7
     the same with equal parts drawn as one (``layers ×4``)    with the first of the parts expanded, and without
 
-Which of them is chosen depends on the room. A picture measures them (`gviz.render.detail_that_fits`). A terminal, which
-scrolls, takes the first with few boxes (`gviz.tui.shown_graph`).
+Which boxes follow from a choice is computed by `folding`. `gviz.render.picture_notes` writes the note about it, and
+`collapsed_box` writes the text in the boxes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gviz.render.boxes.folding import CallGraph, Filter, Folded, Group, Repeat, closed_below, fold
+from gviz.render.boxes.folding import CallGraph, Closed, Filter, Folded, Group, Repeat, fold, named_calls
 from gviz.render.boxes.repeats import with_repeats
+from gviz.render.option_words import option
+from gviz.system.cooperative_work import LongWork, WorkProgress, finished
 from gviz.trace.graph_state import NodeInfo
 
 
@@ -140,3 +153,64 @@ def _repeat_text(repeat: Repeat) -> str:
     """Return ``step ×200 is one box``, ``layers.1–11 ×11 is one box (of 12 equal parts)``."""
     whole = f" (of {repeat.place[1]:,} equal parts)" if repeat.count < repeat.place[1] else ""
     return f"{repeat.title} ×{repeat.count:,} is one box{whole}"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The fewest modules to collapse, where every operation is a node.
+
+FEW_BOXES = 200
+"""The most boxes of a picture before its modules collapse by themselves: readers do not read a larger graph box by box.
+Collapsing stops at this number of boxes, if it can be reached.
+"""
+
+
+def closed_below(graph: CallGraph, depth: int) -> Closed:
+    """Return the modules to collapse so that calls are expanded down to a depth; at depth 0 all are collapsed."""
+    chains = {id(calls): calls for calls in graph.calls.values()}  # one entry for all nodes that were made in one call
+    return frozenset(call.path for calls in chains.values() for call in calls[depth:])
+
+
+def closed_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) -> Closed:
+    """Return the fewest modules to collapse so that at most `most` boxes are left; all modules if that is impossible.
+
+    The result includes the modules that are collapsed `already`.
+    """
+    return finished(closing_to_fit(graph, most, already))
+
+
+def closing_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) -> LongWork[Closed]:
+    """Compute `closed_to_fit` cooperatively: it yields before it tries the next depth."""
+    if boxes(graph, already) <= most:
+        return already
+    deepest = max(map(len, graph.calls.values()), default=0)
+    for depth in range(deepest - 1, 0, -1):
+        yield WorkProgress("folding the graph: depth", deepest - depth, deepest)
+        closed = closed_below(graph, depth) | already
+        if boxes(graph, closed) <= most:
+            return closed
+    return closed_below(graph, 0)
+
+
+def boxes(graph: CallGraph, closed: Closed, *, calls: bool = False, data: int = 0) -> int:
+    """Return how many boxes there are when some modules are collapsed."""
+    folded = fold(graph, Filter(closed, calls=calls, data=data))
+    return len(folded.shown) + len(folded.groups)
+
+
+def collapsed_modules(
+    graph: CallGraph, patterns: Sequence[str], depth: int | None, note: Callable[[str], None]
+) -> Closed:
+    """Return the modules to collapse: those that the user requested, or else enough to make the graph readable.
+
+    The user requests modules by `patterns`, or all below a `depth`. `note` receives what was collapsed without request.
+    """
+    if patterns or depth is not None:
+        below = closed_below(graph, depth) if depth is not None else frozenset()
+        return below | named_calls(graph, patterns)
+    closed = closed_to_fit(graph, FEW_BOXES)
+    left = boxes(graph, closed)
+    if closed:
+        note(f"{len(graph.nodes):,} nodes: modules collapsed, {left:,} boxes left; {option('depth')} expands them")
+    elif left > FEW_BOXES:
+        note(f"{left:,} boxes, and no module to collapse; {option('node')} draws what is near one")
+    return closed

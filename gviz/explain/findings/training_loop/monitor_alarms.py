@@ -1,8 +1,8 @@
-"""Alarms of a recording within a budget, and how to record the iterations before them.
+"""Alarms of `gviz monitor`, and how to record the iterations before them.
 
 Between the iterations that it records, `gviz monitor` looks at the loss, the norm of the gradients and the parameters
-that move. What it saw there has no events, so the finding is the alarm itself, with the command that records what led
-to it.
+that move (`gviz.adapters.monitor_budget`). What it saw there has no events, so the finding is the alarm itself, with
+the command that records what led to it.
 """
 
 from __future__ import annotations

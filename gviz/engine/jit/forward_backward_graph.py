@@ -1,4 +1,4 @@
-"""Forward and backward as one static graph: the backward rules are operations too."""
+"""A static graph of forward and backward together (`value_and_grad`): the backward rules are operations too."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from gviz.engine.autograd.grad import grad
 from gviz.engine.jit import notices
-from gviz.engine.jit.graph_recorder import record
+from gviz.engine.jit.graph_tracer import record
 from gviz.engine.jit.nested_tensors import flat
 from gviz.engine.jit.trace import arguments, described, parameter_names
 from gviz.engine.jit.traced_function import TracedFunction

@@ -1,4 +1,10 @@
-"""The memory that an array refers to; copies and pickles arrays with that memory."""
+"""The storage of a NumPy array: the memory that it is a part of, and where in that memory it begins.
+
+A tensor's ``storage_offset()`` and which tensors share memory follow from `owner_of` (the array that owns the memory)
+and `address_of` (the address of the first element). `copy_with_owner` and `InMemory` copy and pickle an array with all
+its memory, so views of one memory remain views of one memory. `resized` changes the shape within the memory. The order
+of the elements, which strides express, is in `memory_format`; in-place writes through views are in `views`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
-from gviz.engine.layout import empty_as
+from gviz.engine.memory_format import empty_as
 from gviz.values.value import Array
 
 

@@ -1,4 +1,6 @@
-"""Operations on fixed memory: recorded once, and run again in the same memory, as with a CUDA graph.
+"""Capture as with a CUDA graph: operations are captured once, and run again in the same memory.
+
+`gviz.engine.graphs` and ``torch.cuda.CUDAGraph`` use it. A graph of `gviz.engine.jit.trace` has no memory of its own.
 
 Every tensor that the program holds keeps its array. A replay reads the current inputs and writes every result to the
 memory that it had during the capture. Views need no step, because their memory changes with their base. Results that
@@ -18,12 +20,12 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import instrumentation
+from gviz.engine.array_storage import address_of, owner_of
 from gviz.engine.jit import notices
 from gviz.engine.jit.execution_plan import casts, place, ufunc_of
-from gviz.engine.jit.graph_recorder import GraphRecorder
+from gviz.engine.jit.graph_tracer import GraphRecorder
 from gviz.engine.jit.static_graph import Ref
 from gviz.engine.jit.tensor_interpreter import scope
-from gviz.engine.memory import address_of, owner_of
 from gviz.engine.modes import thread
 from gviz.engine.op import Op, compute
 from gviz.engine.operation_lookup import is_by_mask, is_sized_by_data

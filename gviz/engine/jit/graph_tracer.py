@@ -1,4 +1,6 @@
-"""Makes a static graph from the operations of a thread: each operation calls the recorder.
+"""Traces a function into a static graph: each operation of the thread calls a `GraphRecorder`, which adds a node.
+
+`trace` is the user's interface to it, and `cuda_graph_capture` adds fixed memory.
 
 A tensor is identified by its array, which all its aliases share. A tensor that is unknown when an operation uses it
 comes from outside: a parameter, a constant, or something the program made other than by operations.
@@ -15,11 +17,11 @@ from weakref import ref
 import numpy as np
 
 from gviz.engine import operation_watchers
+from gviz.engine.array_storage import owner_of
 from gviz.engine.jit import notices
 from gviz.engine.jit.nested_tensors import NO_OUTPUT, Structure, flat, rebuilt
 from gviz.engine.jit.static_graph import Form, Kind, Node, Ref, StaticGraph, needed, of_nodes
 from gviz.engine.jit.tensor_interpreter import scope
-from gviz.engine.memory import owner_of
 from gviz.engine.modes import thread
 from gviz.engine.op import Op
 from gviz.engine.operation_lookup import Effect

@@ -1,18 +1,24 @@
-"""What a picture has collapsed, and the options that show more: the note below it, in one line.
+"""The note below a picture, in one line: what is collapsed, what its boxes leave out, and the options that show more.
 
     400 nodes in 25 boxes: modules collapsed; layers.1–3 ×3 is one box (of 4 equal parts). More: --level calls
 
-An option is only named if it shows more than this picture, and was not used already. A figure names none: with more,
-its text would be small or refused.
+A note has three sorts of words. `CollapsedParts` reports what is collapsed, and names an option only if it shows more
+than this picture and was not used already. `LESS_TEXT` and the words below it report that boxes have less text, or
+modules no frames, because they would not fit. `folded_into` reports the columns of a figure. A figure names no options:
+with more, its text would be small or refused.
+
+The files that choose these things write their notes with these words: `gviz.render.detail_that_fits`,
+`gviz.render.graphviz.figure_detail` and `gviz.render.graphviz.column_choice`. What is written to standard error only is
+next to the choice that it reports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gviz.render.boxes.graph_options import Level
-from gviz.render.boxes.graph_views import GraphView, GraphViews
+from gviz.render.boxes.collapse_choice import GraphView, GraphViews
+from gviz.render.boxes.graph_options import Density, Level
 from gviz.render.option_words import option
 from gviz.trace.graph_state import OPTIMIZER
 
@@ -82,3 +88,32 @@ class CollapsedParts:
             if self.views.below(view, depth).boxes > view.boxes:
                 yield option("depth", depth)
                 return
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Boxes with less text, modules without frames, and columns.
+
+NAMES_ONLY, NAMES_AND_GRADIENTS = "boxes show names only", "boxes show names and gradients"
+LESS_TEXT: Mapping[Density, str] = {"brief": "each box shows one line", "min": NAMES_ONLY}
+NORMS, NUMBERS = "boxes show the norms of gradients", "boxes show numbers without labels"
+NO_FRAMES = "No frames around modules: they would not fit"
+OUTER_FRAMES = "Inner modules have no frames: they would not fit"
+
+
+def folded_into(columns: int, why: str) -> str:
+    """Return the note about a figure in columns."""
+    return f"folded into {columns} columns, without frames: {why}"
+
+
+def with_gradients(note: str) -> str:
+    """Return a note for boxes with names only, whose gradients are now next to the names."""
+    return note.replace(NAMES_ONLY, NAMES_AND_GRADIENTS)
+
+
+def without_less(remark: str, density: Density) -> list[str]:
+    """Return a remark about a graph, as a list, with the text that its boxes show in columns."""
+    for less in (NAMES_ONLY, NAMES_AND_GRADIENTS, *LESS_TEXT.values()):
+        remark = remark.replace(f"; {less}", "").replace(less, "")
+    remark = remark.partition(". ")[0]  # about frames
+    less = LESS_TEXT[density] if density == "brief" else ""
+    return ["; ".join(filter(None, (remark, less)))] if remark or less else []

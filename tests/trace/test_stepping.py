@@ -9,8 +9,8 @@ import gviz.engine as torch
 from gviz import events as e
 from gviz.events import NodeFreed
 from gviz.explain.event_description import sentence
-from gviz.query.moment_lookup import event_at
-from gviz.trace import navigation
+from gviz.query.moments import event_at
+from gviz.trace import iteration_and_phase_ends, stepping
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
 
@@ -24,8 +24,8 @@ laws = settings(deadline=None, max_examples=40)
 def test_stepping_there_and_back_changes_nothing_away_from_the_ends(events):
     timeline = Timeline(MemoryLog(events))
     for n in range(1, len(timeline)):
-        assert navigation.reverse_step(timeline, navigation.step(timeline, n)) == n
-        assert navigation.step(timeline, navigation.reverse_step(timeline, n)) == n
+        assert stepping.reverse_step(timeline, stepping.step(timeline, n)) == n
+        assert stepping.step(timeline, stepping.reverse_step(timeline, n)) == n
 
 
 @given(histories)
@@ -34,15 +34,15 @@ def test_a_whole_node_there_and_back_changes_nothing_from_the_ends_of_nodes(even
     timeline = Timeline(MemoryLog(events))
     ends = [n for n in timeline.contexts.node_ends if n < len(timeline)]
     for n in ends[:-1]:
-        assert navigation.reverse_next_node(timeline, navigation.next_node(timeline, n)) == n
+        assert stepping.reverse_next_node(timeline, stepping.next_node(timeline, n)) == n
     for n in ends[1:]:
-        assert navigation.next_node(timeline, navigation.reverse_next_node(timeline, n)) == n
+        assert stepping.next_node(timeline, stepping.reverse_next_node(timeline, n)) == n
 
 
 @given(histories, st.sampled_from(FORWARD + BACK))
 @laws
 def test_every_move_goes_its_way_and_stops_at_the_ends(events, name):
-    timeline, move = Timeline(MemoryLog(events)), getattr(navigation, name)
+    timeline, move = Timeline(MemoryLog(events)), getattr(stepping, name)
     for n in range(len(timeline) + 1):
         there = move(timeline, n)
         if name in FORWARD:
@@ -57,18 +57,18 @@ def test_going_to_a_node_stops_at_its_events_only(events):
     timeline = Timeline(MemoryLog(events))
     for node in timeline.nodes:
         n, seen = 0, []
-        while (there := navigation.to_node(timeline, n, node)) != n:
+        while (there := stepping.to_node(timeline, n, node)) != n:
             seen.append(there)
             n = there
         assert seen == list(timeline.events_of(node))
-        assert navigation.reverse_to_node(timeline, n, node) == (seen[-2] if len(seen) > 1 else n)
+        assert stepping.reverse_to_node(timeline, n, node) == (seen[-2] if len(seen) > 1 else n)
 
 
 def test_next_takes_a_backward_step_with_all_its_contributions_as_one():
     events = tell([("leaf", 1, 0, 0), ("op", 0, 0, 1), ("backward", 1, 0, 0)])
     timeline = Timeline(MemoryLog(events))
     stops, n = [], 0
-    while (there := navigation.next_node(timeline, n)) != n:
+    while (there := stepping.next_node(timeline, n)) != n:
         stops.append(type(timeline.event(there)).__name__)
         n = there
     assert stops == ["NodeCreated", "NodeCreated", "StepFinished", "GradAccumulated", "BackwardFinished"]
@@ -89,17 +89,17 @@ def in_a_module():
 
 
 def test_finish_goes_to_the_end_of_the_module_call_and_then_of_the_one_around_it(in_a_module):
-    assert navigation.finish(in_a_module, 3) == 5
-    assert navigation.finish(in_a_module, 5) == 7
-    assert navigation.finish(in_a_module, 7) == 8
+    assert stepping.finish(in_a_module, 3) == 5
+    assert stepping.finish(in_a_module, 5) == 7
+    assert stepping.finish(in_a_module, 7) == 8
     assert in_a_module.at(4).scope == "net.0"
     assert in_a_module.at(5).scope == "net"
 
 
 def test_reverse_finish_goes_to_the_start_of_the_module_call_and_then_of_the_one_around_it(in_a_module):
-    assert navigation.reverse_finish(in_a_module, 4) == 3
-    assert navigation.reverse_finish(in_a_module, 3) == 2
-    assert navigation.reverse_finish(in_a_module, 2) == 1
+    assert stepping.reverse_finish(in_a_module, 4) == 3
+    assert stepping.reverse_finish(in_a_module, 3) == 2
+    assert stepping.reverse_finish(in_a_module, 2) == 1
 
 
 def test_continue_stops_at_marks_the_first_nan_and_failures():
@@ -110,9 +110,9 @@ def test_continue_stops_at_marks_the_first_nan_and_failures():
     world.say(e.GradSet(1, 0, "assigned", value(np.inf)))
     world.say(e.Failed("ValueError", "no", 0, 0, ""))
     timeline = Timeline(MemoryLog([*OPS, *world.log]))
-    assert navigation.stops(timeline) == [2, 3, 5]
-    assert navigation.continue_(timeline, 0) == 2
-    assert navigation.reverse_continue(timeline, 5) == 3
+    assert stepping.stops(timeline) == [2, 3, 5]
+    assert stepping.continue_(timeline, 0) == 2
+    assert stepping.reverse_continue(timeline, 5) == 3
     assert timeline.at(4).failed is None
     assert timeline.at(5).failed.message == "no"
 
@@ -127,11 +127,11 @@ def test_a_step_passes_what_only_says_which_variable_holds_what():
     timeline = Timeline(MemoryLog(world.log))
     spoken = [n for n in range(1, len(timeline) + 1) if not isinstance(timeline.event(n), e.VariableHeld)]
     stops, n = [], 0
-    while (there := navigation.step(timeline, n)) != n:
+    while (there := stepping.step(timeline, n)) != n:
         stops.append(n := there)
     assert stops == [*spoken, len(timeline)], "the end of a recording is a stop"
     back = []
-    while (there := navigation.reverse_step(timeline, n)) != n:
+    while (there := stepping.reverse_step(timeline, n)) != n:
         back.append(n := there)
     assert back == [*reversed(spoken), 0]
 
@@ -148,7 +148,7 @@ def test_a_forward_ends_at_its_loss_and_not_where_the_last_graph_is_freed():
     forwards = [phase for phase in timeline.phases if phase.kind == "forward"]
     assert [isinstance(timeline.event(phase.end), NodeFreed) for phase in forwards] == [False, True, True]
     for phase in forwards:
-        end = navigation.phase_end(timeline, phase)
+        end = iteration_and_phase_ends.phase_end(timeline, phase)
         assert timeline.info(timeline.at(end).actor).name == "loss"
         assert event_at(timeline, "forward", phase.start) == end
 

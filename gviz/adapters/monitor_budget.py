@@ -1,4 +1,8 @@
-"""Which iterations of a long run are recorded whole, so that recording takes a small share of the program's time.
+"""The budget of `gviz monitor`: which iterations of a long run are recorded whole, and which alarms ask for more.
+
+``gviz record --budget`` and ``gviz.attach(model, budget=...)`` use it, too. This file only decides. In PyTorch,
+`gviz.adapters.pytorch.monitored_training` installs and removes the parts of the recording. The alarms are in the trace
+(`gviz.trace.whole_iterations`) and are explained in `gviz.explain.findings.training_loop.monitor_alarms`.
 
 Recording a whole iteration costs several times its own time. Recording one now and then, with a sentinel between, adds
 little to the time of a run. An *iteration* ends with the step of the optimizer that stepped first in the run. In a

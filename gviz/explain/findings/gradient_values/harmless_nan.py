@@ -1,11 +1,21 @@
-"""Infinities and nan that the program has on purpose, which are no mistake.
+"""nan and infinities that are no mistake: the program fills the memory later, masks with them, or expects them.
 
-Idea. Programs hide attention scores with -inf, take the logarithm of a mask, replace what ``isinf`` selects, and look
-for missing data with ``isnan``. The origin of such a number is where the program wants it.
+Idea. Three kinds of nan and infinities are harmless:
+
+* *Memory that is not filled yet.* ``torch.empty`` and ``x.new`` return whatever was in memory before, often nan. This
+  is harmless if the program fills the memory before it reads it.
+* *Masks.* Programs hide attention scores with -inf, take the logarithm of a mask before a softmax, or pass inf as a
+  limit. This is harmless as long as the result is a probability of zero, or nothing that is trained.
+* *Expected nan.* A program that calls ``isnan`` on its data, or replaces what ``isinf`` selects, handles them itself.
+
+`nan_origin` asks `is_harmless`, `is_a_mask` and `is_looked_for` before it reports where a nan appears.
+
+Example. In ``buffer = torch.empty(8); buffer.copy_(x)`` the nan of ``buffer`` is not reported. In
+``buffer = torch.empty(8); loss = (buffer + x).sum()`` it is, because the addition reads it.
 
 Limits. A result that is infinite because an operation has no number there, such as 1 / 0 or the logarithm of a
-prediction, is not intended, even if it is zero wherever it is finite. The marks of errors in a picture follow a simpler
-rule: `gviz.trace.nonfinite`.
+prediction, is not harmless, even if every finite element of it is zero. The marks of errors in a picture follow a
+simpler rule: `gviz.trace.nan_and_inf`.
 """
 
 from __future__ import annotations
@@ -27,10 +37,10 @@ from gviz.values.value_text import bad_text
 
 
 def is_harmless(survey: Survey, stopped: Finding) -> bool:
-    """Return whether an infinity that no parameter led to was meant, or nothing that is trained was made of it.
+    """Return whether the nan or infinity at which the check stopped is harmless.
 
-    It was meant as a probability of zero in a softmax, or if the program replaces it or leaves it out; memory that is
-    not filled yet may hold any number. A norm times the limit inf makes nothing.
+    No parameter led to it. It is memory that is filled later, a probability of zero in a softmax, or an element that
+    the program replaces or leaves out; or it comes from a given inf, and nothing that is trained was computed from it.
     """
     timeline = survey.timeline
     if _is_overwritten_grad(timeline, stopped):

@@ -1,12 +1,13 @@
-"""The lines of a program that set the first numbers of a parameter: ``nn.init.zeros_(m.weight)``.
+"""The initialization of a parameter: the line of the program that set its first numbers, ``nn.init.zeros_(m.weight)``.
 
-PyTorch's parameters are recorded when they are first used, so their initialization is known from the program's text
-only. A function for ``model.apply`` names no parameter: it writes to the weight of whatever module it gets. So a write
+PyTorch's parameters are recorded when they are first used, so their initialization is known only from the program's
+text. A function for ``model.apply`` names no parameter: it writes to the weight of whatever module it gets. So a write
 to ``m.weight`` may be one to ``encoder.fc1.weight``, unless a condition around it says otherwise:
 ``isinstance(m, nn.Conv2d)``, ``if "bias" in name``. A write to ``self.fc1.weight`` itself is preferred to it.
 
 Limits. Conditions on numbers are not evaluated, and calls are not followed, except that of a function which writes to
-its argument. Of several lines that could be the one, the last counts.
+its argument. If several lines could have initialized a parameter, the last one counts. Memory from ``torch.empty`` that
+is filled later is another subject: `findings.gradient_values.harmless_nan`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Which moment a text refers to: ``12``, ``iteration 3``, ``nan``, ``'mark``, a node, its gradient, a stop."""
+"""Which event a moment refers to: ``12``, ``iteration 3``, ``nan``, ``'mark``, a node, its gradient, a stop.
+
+`event_at` resolves a moment as users write it (`gviz.query_syntax.moment`) to the number of an event in a timeline.
+"""
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,35 +13,24 @@ from typing import NoReturn, TypeGuard
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Event, GradAccumulated, GradFlowed
 from gviz.query.expressions import hits_of
-from gviz.query.moment_words import MOMENT_WORDS, SUCH_MOMENTS
-from gviz.query.name_lookup import NamedNodes
-from gviz.query.node_lookup import event_number, node_at
+from gviz.query.nodes import NamedNodes, event_number, node_at
+from gviz.query_syntax.moment import (
+    MOMENT_WORDS,
+    OF_ITERATION,
+    OF_LOSS,
+    OF_PASS,
+    PASSES,
+    SUCH_MOMENTS,
+)
 from gviz.query_syntax.place import split_aspect
 from gviz.query_syntax.stop_condition import is_comparison, stop
-from gviz.trace.graph_state import Iteration, Phase, PhaseKind
-from gviz.trace.navigation import phase_end, through
+from gviz.trace.graph_state import Iteration, Phase
+from gviz.trace.iteration_and_phase_ends import phase_end, through
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped, shown
 
 NO_MARKS: Mapping[str, int] = {}
-
-
-OF_ITERATION = re.compile(r"(iteration|forward|fwd|backward|bwd) +([0-9]+)")
-"""An iteration by its number, or one of its passes."""
-OF_LOSS = re.compile(r"(?:backward|bwd) +([^\s\d]\S*)")
-"""The backward pass of a loss, by its name or number: ``backward d_loss``, ``backward #68``."""
-
-OF_PASS = re.compile(r"pass +([0-9]+)")
-"""A backward pass by its number in the recording."""
-
-PASSES: Mapping[str, PhaseKind] = {"forward": "forward", "fwd": "forward", "backward": "backward", "bwd": "backward"}
-"""The words for a pass; as a moment, its end."""
-
-
-def is_stretch(text: str) -> bool:
-    """Return whether a text refers to a pass or an iteration, which has a beginning too."""
-    return text in PASSES or any(form.fullmatch(text) for form in (OF_ITERATION, OF_PASS, OF_LOSS))
 
 
 def begin_of(timeline: Timeline, text: str, n: int) -> int:

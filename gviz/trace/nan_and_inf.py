@@ -1,4 +1,10 @@
-"""Finds nan and infinities in values, in events, and the first one in a log, with or without those of masks."""
+"""Finds nan and infinities in values, in events, and the first one in a log, with or without those of masks.
+
+A recording asks for each event whether it has one, so the tests are made for many small values at a time.
+`first_nonfinite` counts every nan and infinity, and `FirstBad` leaves out those that a mask put there. `error_index`
+keeps the answers for a timeline. Where a nan came from is explained in
+`gviz.explain.findings.gradient_values.nan_origin`.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +110,7 @@ def _nonfinite(value: Value) -> bool:
 class FirstBad:
     """Finds the first nan or infinity that the program did not write on purpose, in order of events.
 
-    If `word` is ``nan`` or ``inf``, only that counts.
+    If `word` is ``nan`` or ``inf``, it finds only that.
     """
 
     def __init__(self, word: str = "") -> None:
