@@ -95,7 +95,7 @@ INSIDE = {
         graphviz.direction_and_spacing graphviz.spine graphviz.coordinates
         graphviz.dot graphviz.column_layout detail_that_fits picture_request page.html_document forms.picture_json
         forms.text forms.mermaid forms.dot_text graphviz.module_frames graphviz.figure_size graphviz.scene_drawing
-        page.geometry forms.series page.opened_boxes page.page_data forms.gif
+        page.geometry forms.series page.opened_box_views page.page_data forms.gif
         graphviz.column_choice graphviz.figure_detail forms.png_and_pdf forms.svg forms.animation
         file_formats""",
     "source": "call_stack parsing saved_tensor_names variables_of_objects",
@@ -196,8 +196,8 @@ INSIDE = {
         findings.model.large_first_weights findings.missing_gradient.frozen_zero_weights
         findings.loss.policy_gradient_sign findings.training_loop.attack_gradients
         findings.training_loop.repeated_parameter finding_kinds findings.errors.missing_grad why failed_call
-        leaf_findings suppressed_findings check typed_question node_facts event_description gradcheck_report
-        whatif""",
+        leaf_findings overlapping_findings check typed_question node_facts event_description
+        gradcheck_report whatif""",
     "engine": """
         version messages unsupported_names size dtypes memory_format signatures devices array_storage methods
         return_types
@@ -225,15 +225,15 @@ INSIDE = {
         jit.nested_tensors jit.graph_tracer jit.cuda_graph_capture graphs cuda static
         jit.traced_function jit.trace_check jit.trace jit.forward_backward_graph existing_graph""",
     "tui": """
-        panel_choice terminal_driver shown_graph glyphs styled_lines keymaps stop_reason
+        panel_choice terminal_driver graph_view glyphs styled_lines keymaps stop_reason
         breakpoints
         stop_search terminal themes config type_ahead drawing.training_summary drawing.tensor_elements drawing.help
         drawing.watches_and_breakpoints drawing.module_tree drawing.program_output drawing.node_details
         drawing.compared_node_boxes drawing.iterations_and_passes drawing.saved_tensors drawing.source drawing.status
         drawing.tape drawing.minimap source_location node_search cursor session_options session tutorial
         language.command language.other_debuggers commands._paths commands.breakpoint_commands commands.compare
-        commands.expressions commands.python_shell commands.editor_and_browser commands.graph_view commands.info_pages
-        commands.session_file commands.source_listing commands.inspection commands.what_if commands.export_copy
+        commands.expressions commands.python_shell commands.editor_and_browser commands.collapse_commands
+        commands.info_pages commands.session_file commands.source_listing commands.inspection commands.what_if commands.export_copy
         commands.command_table
         live_session language.parser language.command_input language.completion line_mode live_line_mode
         widgets._graph_drawings widgets.panel_messages widgets.text_panel widgets.list_panels widgets.node_panel

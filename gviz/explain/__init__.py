@@ -8,7 +8,7 @@ Read first:
 
 1. `finding_kinds`: the table of findings, with name, level, meaning, and the functions that find each.
 2. `typed_question`: what a user types (``x.grad``, ``loss``, ``step``); `why` finds the first kind that answers.
-3. `check`: every search of the table over a whole recording (`recording_survey.Survey`). `suppressed_findings` has the
+3. `check`: every search of the table over a whole recording (`recording_survey.Survey`). `overlapping_findings` has the
    rules by which a check leaves out what only follows from another finding.
 
 The findings are in `findings/`, by the symptom that a user sees: no gradient, zero, nan, an error, the loss, the loop.

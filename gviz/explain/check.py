@@ -11,9 +11,9 @@ from gviz.explain.finding import LEVELS, Checked, Finding, whole
 from gviz.explain.finding_kinds import BY_NAME, KINDS, Kind
 from gviz.explain.findings.missing_gradient.copied_model import parameter_copies
 from gviz.explain.leaf_findings import leaf_findings
+from gviz.explain.overlapping_findings import OF_COPIES, without_consequences
 from gviz.explain.program_errors import all_failures, is_expected
 from gviz.explain.recording_survey import Survey
-from gviz.explain.suppressed_findings import OF_COPIES, without_consequences
 from gviz.explain.why import why_failure
 from gviz.system.cooperative_work import LongWork, WorkProgress, finished
 from gviz.trace.timeline import Timeline

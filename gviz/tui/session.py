@@ -13,9 +13,9 @@ from gviz.tui.config import Config, Settings
 from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.source import SourceMark
 from gviz.tui.glyphs import Glyphs
+from gviz.tui.graph_view import Folds
 from gviz.tui.keymaps import Keys, keys_of
 from gviz.tui.session_options import UNTITLED, Title
-from gviz.tui.shown_graph import Folds
 from gviz.tui.source_location import PausedStack, running_frame, source_place, stack_of
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from gviz.trace.graph_state import OPTIMIZER
 from gviz.trace.optimizer_steps import OptimizerSteps
 from gviz.trace.phases import PHASE_EVENTS, PhaseTracker
 from gviz.trace.timeline import Timeline
-from gviz.tui.shown_graph import Folds
+from gviz.tui.graph_view import Folds
 
 MOVES = {
     "step": stepping.step,

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from driving import app_of, transcript
 from recording import events_of
-from tui.test_shown_graph import TRAINED as SMALL
+from tui.test_graph_view import TRAINED as SMALL
 
 import gviz.engine as torch
 from gviz.engine import nn
@@ -14,9 +14,9 @@ from gviz.events import DEFINITIONS, BackwardStarted
 from gviz.render.boxes.folding import fold
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui import shown_graph
+from gviz.tui import graph_view
 from gviz.tui.cursor import Cursor
-from gviz.tui.shown_graph import LONG_RUN, MOST_BOXES, Folds
+from gviz.tui.graph_view import LONG_RUN, MOST_BOXES, Folds
 from gviz.tui.widgets.text_panel import AROUND_TITLE
 
 
@@ -237,13 +237,13 @@ def test_a_new_iteration_of_a_running_program_has_the_view_of_the_one_before():
 
 
 def test_a_large_graph_that_is_read_in_the_background_is_shown_in_its_view_at_once(monkeypatch):
-    monkeypatch.setattr(shown_graph, "SOON", 1)
+    monkeypatch.setattr(graph_view, "SOON", 1)
     folds = folds_of()
     folds.reads_later = True
     assert folds.automatic_view(FIRST) is None
     progress = [str(far) for far in folds.read_graph(FIRST)]
     assert any("choosing a level" in text for text in progress)
-    monkeypatch.setattr(shown_graph, "finished", None)
+    monkeypatch.setattr(graph_view, "finished", None)
     assert folds.automatic_view(FIRST) is not None
 
 
@@ -448,8 +448,8 @@ def test_the_next_boxes_beyond_an_iteration_are_those_of_the_other_iteration(mon
     while node:
         again.append(node)
         node = folds.neighbour(node, 1, n)
-    boxes = [shown_graph._BoxesAt(folds, n).of(node) for node in passed]
-    assert [shown_graph._BoxesAt(folds, n).of(node) for node in again] == boxes[::-1]
+    boxes = [graph_view._BoxesAt(folds, n).of(node) for node in passed]
+    assert [graph_view._BoxesAt(folds, n).of(node) for node in again] == boxes[::-1]
     assert builds == [LAST.index, SECOND.index]
 
 
@@ -481,7 +481,7 @@ def test_few_graphs_are_kept_and_the_answers_do_not_depend_on_their_number(monke
     many, few, n = folds_of(), folds_of(), LAST.end
     nodes = [int(node) for node in TRAINED.nodes[::40]]
     expected = [many.neighbour(node, steps, n) for node in nodes for steps in (1, -1)]
-    monkeypatch.setattr(shown_graph, "MOST_KNOWN", 1)
+    monkeypatch.setattr(graph_view, "MOST_KNOWN", 1)
     assert [few.neighbour(node, steps, n) for node in nodes for steps in (1, -1)] == expected
     assert len(few._known) == 1
     again = folds_of()

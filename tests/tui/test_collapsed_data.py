@@ -6,7 +6,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.tui.shown_graph import Folds
+from gviz.tui.graph_view import Folds
 from gviz.tui.widgets.graph_canvas import GraphCanvas
 
 SIZE = 120, 40

@@ -14,11 +14,11 @@ from gviz.explain.module_costs import Costs, costs
 from gviz.render.boxes.folding import modules
 from gviz.render.boxes.gradient_bars import bars
 from gviz.trace.graph_state import OPTIMIZER
-from gviz.tui import shown_graph
+from gviz.tui import graph_view
 from gviz.tui.drawing import module_tree
 from gviz.tui.drawing.module_tree import WITH_COSTS, module_rows
 from gviz.tui.glyphs import UNICODE
-from gviz.tui.shown_graph import GRAPH_LEVELS, Folds
+from gviz.tui.graph_view import GRAPH_LEVELS, Folds
 from gviz.tui.styled_lines import bar_cells, largest_of, plain
 
 
@@ -218,7 +218,7 @@ def test_a_function_call_is_one_step_also_without_an_optimizer():
 
 
 def test_a_graph_that_is_not_read_yet_has_no_level(monkeypatch):
-    monkeypatch.setattr(shown_graph, "SOON", 1)
+    monkeypatch.setattr(graph_view, "SOON", 1)
     folds = at("modules")
     folds.reads_later = True
     assert not folds.graph_filter(TRAINED.iterations[0]).calls
@@ -335,8 +335,8 @@ def test_the_memory_of_an_iteration_that_grows_is_not_computed_at_every_step(mon
 def test_boxes_of_a_level_are_computed_once_until_it_or_the_graph_changes(monkeypatch, level):
     calls = []
     for name in ("closed_below", "fold"):
-        work = getattr(shown_graph, name)
-        monkeypatch.setattr(shown_graph, name, lambda *args, name=name, work=work: calls.append(name) or work(*args))
+        work = getattr(graph_view, name)
+        monkeypatch.setattr(graph_view, name, lambda *args, name=name, work=work: calls.append(name) or work(*args))
     folds, first = at(level), TRAINED.iterations[0]
     once = [*["closed_below"] * (level == "modules"), "fold"]
     answers = [(folds.graph_filter(first), folds.collapsed(first), folds.folded(first)) for _ in range(3)]

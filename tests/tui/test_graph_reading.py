@@ -6,14 +6,14 @@ from stories import demo
 from textual.widgets import OptionList
 
 from gviz.errors import GvizError
-from gviz.tui import shown_graph
+from gviz.tui import graph_view
+from gviz.tui.graph_view import Folds
 from gviz.tui.screens.debugger_screen import GraphReading
-from gviz.tui.shown_graph import Folds
 
 
 @pytest.fixture
 def everything_is_large(monkeypatch):
-    monkeypatch.setattr(shown_graph, "SOON", 1)
+    monkeypatch.setattr(graph_view, "SOON", 1)
 
 
 @pytest.fixture

@@ -3,16 +3,16 @@
 from driving import app_of
 from recording import events_of
 from tui.test_graph import Stage
-from tui.test_shown_graph import TRAINED
+from tui.test_graph_view import TRAINED
 
 import gviz.engine as torch
 from gviz.events import BackwardStarted
 from gviz.trace.event_log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui import shown_graph
+from gviz.tui import graph_view
 from gviz.tui.drawing.tape import title_width
 from gviz.tui.glyphs import UNICODE
-from gviz.tui.shown_graph import Folds
+from gviz.tui.graph_view import Folds
 from gviz.tui.widgets import tape_panel as tape_module
 from gviz.tui.widgets._graph_drawings import Drawings
 from gviz.tui.widgets.tape_panel import Tape
@@ -53,8 +53,8 @@ def test_the_picture_of_a_recording_that_grows_is_that_of_one_opened_there():
 
 def test_the_graph_for_folding_is_built_anew_only_for_other_nodes(monkeypatch):
     built = []
-    graph_of = shown_graph.graph_of
-    monkeypatch.setattr(shown_graph, "graph_of", lambda *given: built.append(given) or graph_of(*given))
+    graph_of = graph_view.graph_of
+    monkeypatch.setattr(graph_view, "graph_of", lambda *given: built.append(given) or graph_of(*given))
     log = MemoryLog(EVENTS[:1])
     timeline = Timeline(log)
     folds = Folds(timeline)

@@ -14,7 +14,7 @@ from gviz.render.page.page_data import moves
 from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui.drawing.iterations_and_passes import pass_rows
 from gviz.tui.glyphs import glyphs
-from gviz.tui.shown_graph import Folds
+from gviz.tui.graph_view import Folds
 from gviz.tui.widgets._graph_drawings import Drawings
 from gviz.tui.widgets.graph_canvas import GraphCanvas
 

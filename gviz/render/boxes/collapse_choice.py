@@ -8,7 +8,7 @@ outwards, until few enough boxes are left. There are two such choices:
 * `GraphViews`: all ways to draw a graph, with levels between a module and a node: the calls of functions, and equal
   parts as one box. Which of them is chosen depends on the room. A picture measures them
   (`gviz.render.detail_that_fits`). A terminal, which scrolls, takes the one with the most boxes that are still easy to
-  read (`gviz.tui.shown_graph`).
+  read (`gviz.tui.graph_view`).
 
 Example: a transformer of four layers, with 400 nodes. `closed_to_fit` collapses modules below depth 3, then 2, then 1,
 until at most 200 boxes are left. Its views:

@@ -28,7 +28,7 @@ from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import Structure, structure
 from gviz.render.page.changes import Cell, Change, Changes, line_key, nodes_in
 from gviz.render.page.geometry import Geometry, Spot, geometries
-from gviz.render.page.opened_boxes import MOST_NODES, MOST_OPEN, View, union_of, views
+from gviz.render.page.opened_box_views import MOST_NODES, MOST_OPEN, View, union_of, views
 from gviz.render.picture_notes import MORE
 from gviz.render.picture_request import ExportOptions, Part, drawing
 from gviz.render.scene import program_title, scene

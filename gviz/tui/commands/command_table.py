@@ -23,11 +23,11 @@ from gviz.tui import stop_search
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import (
     breakpoint_commands,
+    collapse_commands,
     compare,
     editor_and_browser,
     export_copy,
     expressions,
-    graph_view,
     info_pages,
     inspection,
     python_shell,
@@ -37,10 +37,10 @@ from gviz.tui.commands import (
 )
 from gviz.tui.cursor import Asker, Cursor, Move
 from gviz.tui.drawing.help import about, words_like, words_named, words_page
+from gviz.tui.graph_view import Folds
 from gviz.tui.language.command import Answer, Command, FrontEnd, Reply, Run, Spec, View, Work
 from gviz.tui.language.other_debuggers import INSTEAD
 from gviz.tui.session import Session
-from gviz.tui.shown_graph import Folds
 from gviz.tui.stop_reason import CursorStop
 from gviz.tui.styled_lines import Line, line, wrapped
 from gviz.values.plain_text import clipped, shown
@@ -226,18 +226,18 @@ _SHOWN = (
 
 _GRAPH = (
     Spec("modules", (), "", "the modules of this iteration, with the length of their gradients",
-         with_session(graph_view.modules)),
+         with_session(collapse_commands.modules)),
     Spec("level", (), "[LEVEL]",
          "what has a box in the graph: nodes (each of them), calls (each function call of the program), modules (each "
          "child module; equal ones share a box), auto (what is easy to read); without LEVEL the next one",
-         with_session(graph_view.level)),
+         with_session(collapse_commands.level)),
     Spec("close", (), "[MODULE|all]", "collapse a module to one box, and one step of next",
-         with_session(graph_view.close)),
-    Spec("open", (), "[MODULE|all]", "expand a module to its nodes", with_session(graph_view.open_)),
+         with_session(collapse_commands.close)),
+    Spec("open", (), "[MODULE|all]", "expand a module to its nodes", with_session(collapse_commands.open_)),
     Spec("ancestors", (), "[PLACE]", "show only the ancestors of a node; again: the whole graph",
-         with_session(graph_view.ancestors)),
+         with_session(collapse_commands.ancestors)),
     Spec("near", (), "[LINES]", "show only the nodes within LINES lines of the selected one; near 0: the whole graph",
-         with_session(graph_view.near)),
+         with_session(collapse_commands.near)),
 )  # fmt: skip
 
 _STOPS = (

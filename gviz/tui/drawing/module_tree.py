@@ -14,7 +14,7 @@ from gviz.render.boxes.collapsed_box import gradient_norm
 from gviz.render.boxes.folding import CallGraph, ModuleCall, shared
 from gviz.trace.timeline import Moment, Timeline
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.shown_graph import Folds
+from gviz.tui.graph_view import Folds
 from gviz.tui.styled_lines import Line, bar_cells, columns, fitted, largest_of, line, wrapped
 from gviz.values.number_text import count_text, number
 from gviz.values.plain_text import clipped

@@ -14,9 +14,9 @@ from gviz.tui.commands.command_table import SPECS, find
 from gviz.tui.commands.export_copy import OF_NODE
 from gviz.tui.commands.info_pages import PAGES
 from gviz.tui.config import SETTINGS
+from gviz.tui.graph_view import AUTOMATIC, GRAPH_LEVELS
 from gviz.tui.language.command_input import WORD_ENDS
 from gviz.tui.session import Session
-from gviz.tui.shown_graph import AUTOMATIC, GRAPH_LEVELS
 
 MOST = 500
 """How many completions are returned at most, and how many files of a folder are read."""

@@ -18,7 +18,7 @@ from gviz.explain.source_frames import frame_text
 from gviz.query_syntax.stop_condition import stop
 from gviz.trace.graph_state import NodeState
 from gviz.tui.breakpoints import BreakpointEntry, marked_lines
-from gviz.tui.commands import graph_view
+from gviz.tui.commands import collapse_commands
 from gviz.tui.drawing.module_tree import module_tree
 from gviz.tui.drawing.status import bottom_keys
 from gviz.tui.keymaps import ACTS, Act, Keys, first, keys_of
@@ -107,7 +107,7 @@ def _part(screen: SessionScreen) -> None:
 
 
 def _next_part(screen: SessionScreen) -> None:
-    answer = graph_view.next_focus(screen.session)
+    answer = collapse_commands.next_focus(screen.session)
     screen.follow_settings()
     screen.show_remark(answer.lines[0])
 

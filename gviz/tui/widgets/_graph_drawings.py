@@ -13,7 +13,7 @@ from gviz.render.layout import DEFAULT_WIDTH
 from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.shown_graph import Folds
+from gviz.tui.graph_view import Folds
 
 KEPT = 4
 

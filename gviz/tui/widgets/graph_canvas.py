@@ -45,8 +45,8 @@ from gviz.tui.drawing.minimap import (
     row_of,
 )
 from gviz.tui.glyphs import Glyphs
+from gviz.tui.graph_view import Folds
 from gviz.tui.panel_choice import LEAST_GRAPH_ROWS, label_density, panel_title
-from gviz.tui.shown_graph import Folds
 from gviz.tui.styled_lines import Line
 from gviz.tui.widgets._graph_drawings import DATA_COLLAPSED, Drawings
 from gviz.tui.widgets.node_panel import node_tip

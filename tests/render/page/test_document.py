@@ -278,7 +278,7 @@ def test_each_iteration_of_a_page_has_views_with_names_of_their_own():
 
 @pytest.mark.parametrize("most_open", [60, 3])
 def test_views_are_not_tried_where_there_is_no_room_for_an_open_box(monkeypatch, most_open):
-    views = import_module("gviz.render.page.opened_boxes")
+    views = import_module("gviz.render.page.opened_box_views")
     monkeypatch.setattr(views, "MOST_OPEN", most_open)
     tried = []
     monkeypatch.setattr(views, "structure", lambda *args: tried.append(1) or structure(*args))
@@ -295,7 +295,7 @@ def test_views_are_not_tried_where_there_is_no_room_for_an_open_box(monkeypatch,
 
 
 def test_a_box_for_whose_nodes_there_is_no_room_is_tried_once(monkeypatch):
-    views = import_module("gviz.render.page.opened_boxes")
+    views = import_module("gviz.render.page.opened_box_views")
     tried = []
 
     def noted(timeline, iteration, options, group):

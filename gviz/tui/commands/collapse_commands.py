@@ -6,9 +6,9 @@ from functools import partial
 
 from gviz.errors import GvizError, did_you_mean
 from gviz.tui.drawing.module_tree import module_lines
+from gviz.tui.graph_view import AUTOMATIC, GRAPH_LEVELS
 from gviz.tui.language.command import Answer, View
 from gviz.tui.session import Session
-from gviz.tui.shown_graph import AUTOMATIC, GRAPH_LEVELS
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped, shown
 

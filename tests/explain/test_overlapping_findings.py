@@ -4,7 +4,7 @@ import pytest
 
 from gviz.explain.finding import Checked, Finding, Number
 from gviz.explain.findings.training_loop.rising_rate import RATE_THAT_WORKED
-from gviz.explain.suppressed_findings import without_consequences
+from gviz.explain.overlapping_findings import without_consequences
 from gviz.source.call_stack import Frame
 
 

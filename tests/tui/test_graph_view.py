@@ -8,8 +8,8 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.trace.graph_state import OPTIMIZER
-from gviz.tui import shown_graph
-from gviz.tui.shown_graph import Folds
+from gviz.tui import graph_view
+from gviz.tui.graph_view import Folds
 from gviz.tui.widgets.graph_canvas import GraphCanvas
 
 
@@ -94,8 +94,8 @@ def test_a_parameter_is_in_the_module_that_uses_it():
 
 
 def test_a_large_graph_opens_with_modules_closed(monkeypatch):
-    monkeypatch.setattr(shown_graph, "LARGE", 15)
-    monkeypatch.setattr(shown_graph, "FEW_BOXES", 12)
+    monkeypatch.setattr(graph_view, "LARGE", 15)
+    monkeypatch.setattr(graph_view, "FEW_BOXES", 12)
     folds = Folds(TRAINED)
     wanted = folds.graph_filter(TRAINED.iterations[0])
     assert {f"Sequential.{number}" for number in (0, 2, 4)} <= wanted.closed
@@ -105,7 +105,7 @@ def test_a_large_graph_opens_with_modules_closed(monkeypatch):
 
 
 def test_a_large_graph_without_calls_is_not_built_to_see_what_to_close(monkeypatch):
-    monkeypatch.setattr(shown_graph, "LARGE", 15)
+    monkeypatch.setattr(graph_view, "LARGE", 15)
     monkeypatch.setattr(Folds, "graph", None)
     timeline = timeline_of(lambda: sum(torch.ones(2, requires_grad=True) for _ in range(20)).sum().backward())
     assert Folds(timeline).collapsed_in_program == (OPTIMIZER,)
