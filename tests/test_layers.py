@@ -233,8 +233,8 @@ INSIDE = {
         drawing.tape drawing.minimap source_location node_search cursor session_options session tutorial
         language.command language.other_debuggers commands._paths commands.breakpoint_commands commands.compare
         commands.expressions commands.python_shell commands.editor_and_browser commands.collapse_commands
-        commands.info_pages commands.session_file commands.source_listing commands.inspection commands.what_if commands.export_copy
-        commands.command_table
+        commands.info_pages commands.session_file commands.source_listing commands.inspection commands.what_if
+        commands.export_copy commands.command_table
         live_session language.parser language.command_input language.completion line_mode live_line_mode
         widgets._graph_drawings widgets.panel_messages widgets.text_panel widgets.list_panels widgets.node_panel
         widgets.graph_canvas widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel
