@@ -239,6 +239,8 @@ def _arguments(name: str) -> set[str]:
 def with_inputs(operation: Operation, inputs: int, further: tuple[str, ...]) -> Operation:
     """Return an operation with exactly as many slots as `inputs`, the last of them named by `further`."""
     own = inputs - len(further)
+    if not further and len(operation.slots) == own >= len(operation.rules):
+        return operation
     return replace(operation, slots=(*operation.slots[:own], *further), rules=operation.rules[:own])
 
 
@@ -321,7 +323,13 @@ def _looked_at(node: Any, grad_fn: str) -> Kept:
 
 def settings(node: Any, kept: Kept) -> dict[str, Any]:
     """Return the plain numbers that a node saved, by their name in the backward rule: ``dim``, ``alpha``."""
-    return {name: _as_passed(name, getattr(node, part)) for part, name in kept.settings}
+    return {
+        name: value if (value := getattr(node, part)).__class__ in _AS_THEY_ARE else _as_passed(name, value)
+        for part, name in kept.settings
+    }
+
+
+_AS_THEY_ARE = frozenset((float, bool, str, type(None)))
 
 
 def _as_passed(name: str, value: Any) -> Any:

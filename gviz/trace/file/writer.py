@@ -127,6 +127,13 @@ class TraceWriter:
         if self._heavy or len(self._pending) >= self._due:
             self._hand_over()
 
+    def record_several(self, events: Sequence[Event]) -> None:
+        """Record events that happened at once, in order."""
+        now, thread = _clock(), get_ident()
+        self._pending.extend([(event, now, thread) for event in events])
+        if self._heavy or len(self._pending) >= self._due:
+            self._hand_over()
+
     def set_fact(self, name: str, text: str) -> None:
         """Set a fact about the whole trace; it is written with the next events."""
         self._facts[name] = text
