@@ -338,7 +338,7 @@ class Marks:
             return None
         known = self._memories.get(id(memory))
         if known is None or known() is not memory:
-            self._clear()
+            self.remove_dead()
             known = _Memory(memory, self._bury)
             known.key, known.table, known.owners, known.moved = id(memory), self._memories, (), ()
             known.transposed, known.number, known.parts, known.whole = None, 0, {}, None
@@ -376,7 +376,7 @@ class Marks:
     def _entry(self, tensor: torch.Tensor) -> _Tensor:
         known = self._known.get(id(tensor))
         if known is None or known() is not tensor:
-            self._clear()
+            self.remove_dead()
             known = _Tensor(tensor, self._bury)
             known.key, known.table, known.mark, known.owner = id(tensor), self._known, None, None
             known.born = known.frozen = known.output_nr = 0
@@ -384,7 +384,7 @@ class Marks:
             self._known[known.key] = known
         return known
 
-    def _clear(self) -> None:
+    def remove_dead(self) -> None:
         """Remove dead entries, unless a new object has taken their place."""
         while self._dead:
             known = self._dead.popleft()
