@@ -30,10 +30,17 @@ def shorten(values: Iterable[Value], limit: int) -> None:
 
     The statistics are set before the elements are removed, so that a concurrent reader always finds one of the two.
     """
-    long: defaultdict[str, defaultdict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
+    long: defaultdict[str, dict[int, list[Value]]] = defaultdict(dict)
     for value in values:
-        if value.data is not None and len(value.data) > limit and not value.stays_whole:
-            long[value.dtype][id(value.data)].append(value)  # several may hold the same bytes
+        data = value.data
+        if data is None or len(data) <= limit or (value.__class__ is not Value and value.stays_whole):
+            continue
+        holders = long[value.dtype]
+        same = holders.get(id(data))
+        if same is None:
+            holders[id(data)] = [value]
+        elif same[-1] is not value:  # several may hold the same bytes
+            same.append(value)
     for dtype, holders in long.items():
         for some in _blocks(holders.values()):
             for same, stats in zip(some, _statistics_of(dtype, [same[0] for same in some]), strict=True):
@@ -115,8 +122,8 @@ def statistics_of_parts(flat: Array, sizes: Sequence[int], smallest: float, larg
             tiny_ends = np.cumsum(of_tiny)
             tiny_starts = tiny_ends - of_tiny
             wide = _scratch.array("wide", _WIDE, int(tiny_ends[-1]))
-            columns = (tiny_starts, tiny_ends, starts[is_tiny], ends[is_tiny])
-            for start, end, at, until in zip(*(c.tolist() for c in columns), strict=True):
+            places = (tiny_starts, tiny_ends, starts[is_tiny], ends[is_tiny])
+            for start, end, at, until in zip(*(place.tolist() for place in places), strict=True):
                 wide[start:end] = flat[at:until]
             means[is_tiny], rms[is_tiny] = _means(wide, tiny_starts, of_tiny)
         else:

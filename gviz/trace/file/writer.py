@@ -31,9 +31,11 @@ from gviz.trace.codec import (
     DEFINITION_KINDS,
     KIND_NUMBERS,
     KINDS_AND_SUBJECTS,
+    NOT_PLAIN,
     VALUE_READERS,
     decode,
     encode,
+    encode_plain,
     with_values,
 )
 from gviz.trace.file import format as file_format
@@ -525,7 +527,10 @@ class EventTable:
             if ring is not None and ring.begins(before + len(events) + 1, event, fresh=not rows) and rows:
                 self._insert(before + len(events), rows, bodies, ring)
                 length, rows, bodies = 0, [], []
-            body = encode(event)
+            try:
+                body = encode_plain(event)
+            except NOT_PLAIN:
+                body = encode(event)
             size = len(body)
             if size > INLINE_BYTES:
                 body = encode(with_values(event, self._chunks.put))
