@@ -18,12 +18,14 @@ from __future__ import annotations
 import os
 import weakref
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from threading import RLock, get_ident
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from gviz.errors import GvizError
@@ -52,7 +54,8 @@ class Channel:
 
     Whole values are kept up to `limit` bytes (None: `INLINE_BYTES`), unless `keep` reduces it. Up to `handed_over`
     bytes a value is passed whole to the listener, which may keep less. A listener that `awaits` values also accepts
-    those that a device has not computed yet. `read_source` returns a file's text, or None.
+    those that a device has not computed yet. `read_source` returns a file's text, or None. `listen_to_several` takes
+    events that happen at once, in order.
     """
 
     def __init__(
@@ -64,8 +67,10 @@ class Channel:
         handed_over: int = 0,
         awaits: bool = False,
         read_source: Callable[[str], str | None] | None = None,
+        listen_to_several: Callable[[Sequence[Event]], None] | None = None,
     ) -> None:
         self._listener = listener
+        self._listen_to_several = listen_to_several or self._one_by_one
         self.keep = keep
         self.limit = limit_of(keep, limit)
         self.awaits = awaits
@@ -91,6 +96,8 @@ class Channel:
         self._innermost: dict[int, int] = {}
         """The number of a stack's innermost frame."""
         self._ops: dict[object, int] = {}
+        self.known_op: Callable[[object], int | None] = self._ops.get
+        """Returns the number of an op that was emitted."""
         self._sources: set[str] = set()
         self.earlier_options = Earlier()
         self._stack_numbers = count(1).__next__
@@ -132,23 +139,42 @@ class Channel:
 
     def emit(self, event: Event) -> None:
         """Pass an event to the listener, after the frees since the last event."""
-        while self._freed:
-            try:
-                node = self._freed.popleft().node
-            except IndexError:  # another thread has emitted it meanwhile
-                break
-            del self._ends[node]
-            self._listener(NodeFreed(node))
+        if self._freed:
+            self._emit_freed()
         self._listener(event)
 
-    def stack(self) -> int:
-        """Return the number of the user's current call stack."""
-        trail = call_stack.trail()
+    def emit_several(self, events: Sequence[Event]) -> None:
+        """Pass events that happen at once to the listener, as `emit` does."""
+        if self._freed:
+            self._emit_freed()
+        self._listen_to_several(events)
+
+    def _emit_freed(self) -> None:
+        nodes: list[int] = []
+        while self._freed:
+            try:
+                nodes.append(self._freed.popleft().node)
+            except IndexError:  # another thread has emitted it meanwhile
+                break
+        for node in nodes:
+            del self._ends[node]
+        self._listen_to_several([NodeFreed(node) for node in nodes])
+
+    def _one_by_one(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._listener(event)
+
+    def stack(self, start: FrameType | None = None) -> int:
+        """Return the number of the user's current call stack. It is found faster from a frame that is known to be in
+        it.
+        """
+        trail = call_stack.trail(start)
         if len(trail) > _LONG:
             trail = _short(trail)
-        number = self._trails[get_ident()].get(trail)
+        trails = self._trails[get_ident()]
+        number = trails.get(trail)
         if number is None:
-            number = self._trails[get_ident()][trail] = self.stack_number(call_stack.stack())
+            number = trails[trail] = self.stack_number(call_stack.stack(start))
         return number
 
     def stack_number(self, key: call_stack.StackKey) -> int:
@@ -215,22 +241,20 @@ def limit_of(keep: Keep, limit: int | None) -> int:
     return INLINE_BYTES if limit is None else limit
 
 
-class Seen:
+class Seen(msgspec.Struct, weakref=True, eq=False):
     """The announcement of a node on a channel. The channel emits `NodeFreed` when this object is freed with the node.
 
     It takes effect only after `confirm`, because an exception may occur between any two lines before that.
     """
 
-    __slots__ = ("__weakref__", "channel", "node")
-
-    def __init__(self, node: int) -> None:
-        self.channel: Channel | None = None
-        self.node = node
+    node: int
+    channel: Channel | None = None
 
     def confirm(self, channel: Channel) -> None:
         """Note that the node was emitted on the channel, so that its end will be too."""
-        channel._ends[self.node] = end = _End(self, channel._queue_free)
-        end.node = self.node
+        end = _End(self, channel._queue_free)
+        end.node = node = self.node
+        channel._ends[node] = end
         self.channel = channel
 
 

@@ -327,10 +327,22 @@ _PLAIN = frozenset(map(id, (int, float, str, bool, NoneType, list, tuple, dict, 
 """The ids of the most common classes."""
 
 
+_kinds: dict[int, tuple[weakref.ref[type], bool]] = {}
+"""Whether a class is one of models or tensors, by its id: a class may have a metaclass that compares and hashes."""
+
+_MOST_KINDS = 1 << 12
+
+
 def _is_model_or_tensor(kind: type) -> bool:
     if id(kind) in _PLAIN:
         return False
-    return any((_NAME(one), _HOME(one)) == ("Tensor", "torch") for one in _ORDER(kind)) or _is_model(kind)
+    known = _kinds.get(id(kind))
+    if known is None or known[0]() is not kind:
+        if len(_kinds) >= _MOST_KINDS:
+            _kinds.clear()
+        is_tensor = any((_NAME(one), _HOME(one)) == ("Tensor", "torch") for one in _ORDER(kind))
+        known = _kinds[id(kind)] = weakref.ref(kind), is_tensor or _is_model(kind)
+    return known[1]
 
 
 def _is_model(kind: type) -> bool:

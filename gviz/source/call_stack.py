@@ -102,9 +102,9 @@ def is_hidden(path: str) -> bool:
     return any(path.startswith(p) for p in _hidden_prefixes) and not path.startswith(_SAMPLES)
 
 
-def stack() -> StackKey:
-    """Return the user's call stack as seen from the caller, innermost first."""
-    frame: FrameType | None = sys._getframe(1)
+def stack(start: FrameType | None = None) -> StackKey:
+    """Return the user's call stack as seen from the caller, or from another frame of its stack, innermost first."""
+    frame: FrameType | None = start or sys._getframe(1)
     key: list[int] = []
     hidden = _hidden
     while frame is not None:
@@ -120,12 +120,14 @@ def stack() -> StackKey:
     return tuple(key)
 
 
-def trail() -> StackKey:
+def trail(start: FrameType | None = None) -> StackKey:
     """Return the call stack including hidden frames, in 60% of the time; the same place always gives the same trail.
+
+    It begins at the caller, or at another frame of its stack.
 
     Compare it only with trails whose `stack` was captured too: otherwise the ids of their code objects may be reused.
     """
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = start or sys._getframe(1)
     key: list[int] = []
     while frame is not None:
         key.append(id(frame.f_code))

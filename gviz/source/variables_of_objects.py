@@ -132,11 +132,15 @@ _code_of: weakref.WeakKeyDictionary[ModuleType, CodeType] = weakref.WeakKeyDicti
 """The code of the main module, stored while it runs: at the end of a program its frame is gone."""
 
 
+_WITHOUT_PARTS = frozenset(map(id, (int, float, complex, str, bytes, bool, type(None), ModuleType)))
+"""The ids of common classes whose objects hold no others."""
+
+
 def _holding(names: _Names, fits: Callable[[type], bool]) -> Iterator[tuple[str, object]]:
     for name, value in _copy(names):
         if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
             continue
-        if issubclass(type(value), type):
+        if id(type(value)) in _WITHOUT_PARTS or issubclass(type(value), type):
             continue
         if fits(type(value)):
             yield name, value

@@ -34,12 +34,15 @@ Subject = tuple[int, int, int]
 _decoders = tuple(msgspec.msgpack.Decoder(kind) for kind in KINDS)
 
 
+NOT_PLAIN = OverflowError, UnicodeEncodeError
+
+
 def encode(event: Event) -> bytes:
     """Return the msgpack body of an event. Numbers and text that msgpack cannot hold are stored as text."""
     try:
-        return _encoder.encode(event)
-    except (OverflowError, UnicodeEncodeError):
-        return _encoder.encode(_encodable(event))
+        return encode_plain(event)
+    except NOT_PLAIN:
+        return encode_plain(_encodable(event))
 
 
 def decode(kind: int, body: bytes) -> Event:
@@ -141,6 +144,8 @@ def _encodable(thing: Any) -> Any:
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=_foreign)
+encode_plain = _encoder.encode
+"""Encodes an event, as `encode` does. Raises an error of `NOT_PLAIN` for what msgpack cannot hold."""
 
 
 def _subject_reader(kind: type[Event]) -> Callable[[Any], Subject]:

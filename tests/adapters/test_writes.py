@@ -487,3 +487,53 @@ def test_a_rule_whose_text_is_not_known_is_told_by_its_name():
     write = next(node for node in timeline.nodes if timeline.info(node).op.grad_fn == "CopySlices")
     _, source = outgoing_gradients(timeline, timeline.at(len(timeline)), write)
     assert source.missing == "the outgoing gradient of CopySlices"
+
+
+def momentum_steps(**options):
+    """Two steps whose momentum the program reads in between, and their optimizer."""
+    w = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.SGD([w], lr=1.0, momentum=0.5, **options)
+    read = None
+    for _ in range(2):
+        optimizer.zero_grad()
+        (w * 2).sum().backward()
+        optimizer.step()
+        read = optimizer.state[w]["momentum_buffer"] * 1
+    return optimizer, read
+
+
+@pytest.mark.parametrize("options", [{}, {"foreach": True}, {"maximize": True, "foreach": True}])
+def test_a_step_writes_to_state_that_the_program_has_read(options):
+    log = events_of(lambda: momentum_steps(**options))
+    sign = -1.0 if options.get("maximize") else 1.0
+    assert [sign * 3.0] * 3 in written(log)
+    assert not [event for event in of_kind(log, GradSet) if event.how == "in place"]
+    read = [event for event in of_kind(log, NodeCreated) if event.kind == "op"][-1]
+    assert read.outputs[0].value.array().tolist() == [sign * 3.0] * 3
+
+
+@pytest.mark.parametrize("how", ["own step", "hook"])
+def test_a_gradient_that_the_program_changes_within_a_step_is_recorded_once(how):
+    class Halving(torch.optim.SGD):
+        def step(self, closure=None):
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    parameter.grad.mul_(0.5)
+            return super().step(closure)
+
+    def program():
+        w = torch.nn.Parameter(torch.ones(3))
+        optimizer = Halving([w], lr=1.0) if how == "own step" else torch.optim.SGD([w], lr=1.0)
+
+        def halve(*_):
+            w.grad.mul_(0.5)
+
+        if how == "hook":
+            optimizer.register_step_pre_hook(halve)
+        (w * 2).sum().backward()
+        optimizer.step()
+        return w
+
+    log = events_of(program)
+    assert [event.value.array().tolist() for event in of_kind(log, GradSet)] == [[1.0] * 3]
+    assert written(log)[-1] == [0.0] * 3

@@ -331,10 +331,8 @@ def _put_in_registration(session: Session, leaving: ExitStack) -> None:
 
     @wraps(register)
     def registered(hooks: Any, hook: Any) -> Any:
-        if hooks is None and type(hook) is MethodType and type(hook.__self__) in WATCHES:
-            own = _Hooks()
-            own[_OWN_KEY] = hook
-            return own, None
+        if hooks is None and hook.__class__ is MethodType and hook.__self__.__class__ in WATCHES:
+            return _Hooks({_OWN_KEY: hook}), None
         return register(hooks, hook)  # type: ignore[no-untyped-call]  # PyTorch has no types here
 
     replace(mixin, "_register_hook", staticmethod(registered), leaving)
@@ -419,8 +417,9 @@ def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
     def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> Any:
         if not session.is_recording:
             return None
-        optimizers.starts(session, optimizer)
-        return optimizers.with_closure(session, optimizer, args, kwargs)
+        changed = optimizers.with_closure(session, optimizer, args, kwargs)
+        optimizers.starts(session, optimizer, has_closure=changed is not None)
+        return changed
 
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 

@@ -23,7 +23,7 @@ def get_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
     """Read ``.grad``, and note whose gradient it is so that later writes to it are recognized."""
     grad = function(*args)
     with without_overrides():
-        if grad is not None:
+        if grad is not None and session.marks.owner_of(grad) is not args[0]:
             session.marks.own(grad, args[0])
     return grad
 

@@ -13,13 +13,13 @@ no gradient makes one ``AddmmBackward`` with edges to ``w`` and ``b``; ``x`` com
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
+from msgspec.structs import replace
 
 from gviz.adapters.pytorch import operation_catalog, private_api
-from gviz.adapters.pytorch.gradient_hooks import watch_accumulator, watch_node
+from gviz.adapters.pytorch.gradient_hooks import Target, watch_accumulator, watch_node
 from gviz.adapters.pytorch.node_creation import (
     NO_CALL,
     TENSOR,
@@ -36,7 +36,7 @@ from gviz.adapters.pytorch.node_creation import (
     untracked,
 )
 from gviz.adapters.pytorch.node_creation import of_node as outputs_of
-from gviz.adapters.pytorch.node_identity import Mark
+from gviz.adapters.pytorch.node_identity import KEY, Mark
 from gviz.adapters.pytorch.operation_catalog import Operation
 from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import grad_attribute, grad_fn_of, is_leaf, version_of
@@ -139,20 +139,32 @@ def _enter_leaf(session: Session, tensor: torch.Tensor, mark: Mark) -> None:
         session.channel.emit(GradSet(mark.node, 0, "assigned", session.value(grad)))
 
 
-def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: OperationCall) -> Mark:
-    """Announce a graph node that `call` made, and first everything it depends on; `outputs` are its known outputs."""
-    of_node = session.marks.of_node
-    stack, alone, place = [node], True, session.channel.stack()
+def visit(
+    session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: OperationCall, place: int | None = None
+) -> Mark:
+    """Announce a graph node that `call` made, and first everything it depends on; `outputs` are its known outputs.
+
+    `place` is the number of the call stack; None is the current one.
+    """
+    of_node, channel = session.marks.of_node, session.channel
+    stack, alone = [node], True
+    if place is None:
+        place = channel.stack()
     if not private_api.knows_outputs and node not in call.widths:
         call = replace(call, widths={**call.widths, **widths(session, [node])})
     while True:
         top = stack[-1]
         ends, waiting = [], []
         for before, output_nr in top.next_functions:
-            mark = None if before is None else of_node(before)
-            ends.append((None if mark is not None and output_nr >= mark.width else mark, output_nr))
-            if mark is None is not before:
-                waiting.append(before)
+            mark = None
+            if before is not None:
+                mark = before.metadata.get(KEY)  # `Marks.of_node`, without a call
+                if mark is None or mark.channel is not channel:
+                    mark = None
+                    waiting.append(before)
+                elif output_nr >= mark.width:
+                    mark = None
+            ends.append((mark, output_nr))
         if waiting:
             stack += waiting
             alone = alone and all(map(is_accumulator, waiting))
@@ -211,38 +223,42 @@ def _announce_node(
 ) -> Mark:  # fmt: skip
     """Announce a graph node made at a source position. A node without `outputs` is internal to the call."""
     kept_for_rule = operation_catalog.kept_by(node)
-    settings, saved = operation_catalog.settings(node, kept_for_rule), kept_for_rule.saved
-    scaled = settings.get("alpha", 1) != 1 or settings.get("beta", 1) != 1
+    grad_fn, saved = kept_for_rule.grad_fn, kept_for_rule.saved
+    settings = operation_catalog.settings(node, kept_for_rule)
+    scaled = bool(settings) and (settings.get("alpha", 1) != 1 or settings.get("beta", 1) != 1)
     own = call if outputs else NO_CALL
     more = call.name != "" and not (outputs and call.is_last)
     operation = operation_catalog.of_node(
-        kept_for_rule.grad_fn, own.name, len(ends), saved, own.tensors, own.in_place, scaled, call.name, more
+        grad_fn, own.name, len(ends), saved, own.tensors, own.in_place, scaled, call.name, more
     )
-    inputs = inputs_of(session, node, ends, operation, call, outputs, alone=alone)
+    edges, targets = _edges_and_targets(ends, operation)
+    inputs = inputs_of(session, node, edges, operation, call, outputs, alone=alone)
     described = outputs_of(
         session, node, outputs, inputs.edges, in_place=own.in_place, is_first=own.given is not None,
-        is_new=call.name != "", width=call.widths.get(node, 1),
+        is_new=call.name != "", width=call.widths.get(node, 1) if call.widths else 1,
     )  # fmt: skip
     mark = Mark(session.channel.next_node())
-    attrs = tuple((settings | dict(own.attrs) if own.attrs else settings).items())
+    attrs = tuple((settings | dict(own.attrs) if own.attrs else settings).items()) if own.attrs or settings else ()
     if outputs:
         attrs += oddities(next(iter(outputs.values())))
-    if kept_for_rule.grad_fn in _CONVERTING and (kinds := _converted(node, outputs)):
+    if grad_fn in _CONVERTING and (kinds := _converted(node, outputs)):
         operation, facts = operation_catalog.conversion(operation, *kinds)
         attrs = tuple(({name: it for name, it in attrs if not name.startswith("argument")} | facts).items())
-    elif kept_for_rule.grad_fn in _CONVERTING:
+    elif grad_fn in _CONVERTING:
         operation = operation_catalog.unknown_conversion(operation)
     shown = operation_catalog.with_inputs(operation, len(inputs.edges), tuple(inputs.further))
-    if saved == operation_catalog.SAVED_BY_FUNCTION:
+    is_function = saved == operation_catalog.SAVED_BY_FUNCTION
+    if is_function:
         shown = operation_catalog.with_saved(shown, private_api.names_saved_by_function(node))
+    given = _input_values(session, node, own, inputs.edges) if own.given else ()
     emit_created(
         session, mark, shown, shown, kind="op", inputs=tuple(inputs.edges), outputs=described,
-        attrs=attrs, requires_grad=True, stack=place, given=_input_values(session, node, own, inputs.edges),
+        attrs=attrs, requires_grad=True, stack=place, given=given,
     )  # fmt: skip
     mark.kept, mark.is_first = inputs.kept, own.given is not None
     if not private_api.knows_outputs:
         mark.width = len(described)
-    watch_node(session, node, mark, ends, operation, keeps=bool(saved))
+    watch_node(session, node, mark, targets, keeps=bool(saved), is_function=is_function)
     return mark
 
 
@@ -264,9 +280,7 @@ def _converted(
 
 def _input_values(session: Session, node: Any, call: OperationCall, inputs: Sequence[Edge]) -> tuple[Value | None, ...]:
     """Return the input values of one of the first calls of a custom function, as they were passed in."""
-    if not call.given:
-        return ()
-    unwritten = (it for it in call.given if version_of(it[0]) == it[1] and grad_fn_of(it[0]) is not node)
+    unwritten = (it for it in call.given or () if version_of(it[0]) == it[1] and grad_fn_of(it[0]) is not node)
     known = {edge_of(session, tensor): value for tensor, _, value in unwritten}
     return tuple(known.get(edge) for edge in inputs) if known else ()
 
@@ -309,11 +323,13 @@ class Inputs(NamedTuple):
 
 
 def inputs_of(
-    session: Session, node: Any, ends: Ends, operation: Operation, call: OperationCall,
+    session: Session, node: Any, edges: list[Edge], operation: Operation, call: OperationCall,
     outputs: Mapping[int, torch.Tensor], *, alone: bool,
 ) -> Inputs:  # fmt: skip
-    """Return the inputs of a node that `call` made, `alone` or with others. `outputs` are known if it is the result."""
-    edges = _at_ends(ends, operation)
+    """Return the inputs of a node that `call` made, `alone` or with others, from those that gradients flow to.
+
+    `outputs` are known if it is the result.
+    """
     inputs = Inputs(edges, [], [])
     if not call.untracked and _UNKNOWN not in edges:
         return inputs
@@ -345,13 +361,19 @@ def _is_used(node: Any, operation: Operation, slot: int, *, alone: bool) -> bool
     )
 
 
-def _at_ends(ends: Ends, operation: Operation) -> list[Edge]:
-    """Return the inputs that gradients flow to; the others stay gaps."""
-    edges = [_UNKNOWN] * (len(ends) if operation.places is None else max(len(operation.slots), len(ends)))
-    for slot, (mark, output_nr) in zip(operation.slots_of(len(ends)), ends, strict=True):
-        if mark is not None:
+def _edges_and_targets(ends: Ends, operation: Operation) -> tuple[list[Edge], list[Target | None]]:
+    """Return the inputs of a node that gradients flow to (the others stay gaps), and where each gradient goes."""
+    count, places = len(ends), operation.places
+    edges = [_UNKNOWN] * (count if places is None else max(len(operation.slots), count))
+    targets: list[Target | None] = []
+    for slot, (mark, output_nr) in zip(range(count) if places is None else places, ends, strict=True):
+        if mark is None:
+            targets.append(None)
+        else:
+            mark.uses += 1
             edges[slot] = mark.node, output_nr
-    return edges
+            targets.append((slot, mark, output_nr))
+    return edges, targets
 
 
 def _link_saved(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -16,34 +16,65 @@ from gviz.adapters.pytorch.tensor_properties import is_cut_off
 from gviz.adapters.pytorch.value_capture import name_of
 
 
+class _Function(NamedTuple):
+    """What the description of a call needs to know of its function.
+
+    `is_own` is true for a function of the program (`torch.autograd.Function`).
+    """
+
+    name: str
+    is_own: bool
+    is_reflected: bool
+    takes_numbers: bool
+    """Whether it accepts a list of numbers as separate arguments, too."""
+    is_arithmetic: bool
+    """Whether its second argument may be a Python number that acts as a tensor."""
+
+
+@lru_cache(operation_catalog.FUNCTIONS)
+def _function(function: Callable[..., Any]) -> _Function:
+    name = operation_catalog.called(function)
+    return _Function(
+        name, isinstance(function, type), operation_catalog.is_reflected(function), name in _NUMBER_BY_NUMBER,
+        name.rstrip("_") in _WITH_NUMBERS,
+    )  # fmt: skip
+
+
 def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in_place: bool = False) -> OperationCall:
     """Return the `OperationCall` that describes a function call in events."""
-    called = operation_catalog.called(function)
-    operands: list[tuple[str, Operand]] = []
+    called, is_own, is_reflected, takes_numbers, is_arithmetic = _function(function)
+    operands: list[Operand] = []
+    no_gradient: list[UntrackedOperand] = []
     attrs: list[tuple[str, Any]] = []
-    if len(args) > 2 and called in _NUMBER_BY_NUMBER and all(type(number) is int for number in args[1:]):
+    if takes_numbers and len(args) > 2 and all(type(number) is int for number in args[1:]):
         args = (args[0], tuple(args[1:]))
-    is_own = isinstance(function, type)
-    names = _argument_names(function, tuple(map(type, args))) if is_own or len(args) > 1 or kwargs else ()
-    is_reflected = operation_catalog.is_reflected(function)
+    count = len(args)
+    names = _argument_names(function, tuple(map(type, args))) if is_own or count > 1 or kwargs else ()
+    known = len(names)
     for place, value in enumerate(args):
-        name = names[place] if place < len(names) else ""
-        if isinstance(value, torch.Tensor) or (
-            isinstance(value, (int, float)) and (is_reflected or _is_operand(called, place, len(args)))
-        ):
-            operands.append((name, value))
+        name = names[place] if place < known else ""
+        if isinstance(value, torch.Tensor):
+            operands.append(value)
+            if not value.requires_grad or is_cut_off(value):
+                no_gradient.append(UntrackedOperand(name, value))
+        elif isinstance(value, (int, float)) and (
+            is_reflected or (place == 1 and count == 2 and is_arithmetic) or (place == 2 and called == "setitem")
+        ):  # an operand, as a tensor would be
+            operands.append(value)
+            no_gradient.append(UntrackedOperand(name, value))
         else:
-            _sort(name or f"argument{place}", name, value, operands, attrs)
+            _sort(name or f"argument{place}", name, value, operands, no_gradient, attrs)
     for name, value in kwargs.items():
         if name != "_stacklevel":
-            _sort(name, name, value, operands, attrs)
+            _sort(name, name, value, operands, no_gradient, attrs)
     if is_reflected:
         operands.reverse()
-    if called in _LIKE_ANOTHER:
+        no_gradient.reverse()
+    if called in _LIKE_ANOTHER and len(operands) > 1:
+        no_gradient = [it for it in no_gradient if it.operand is operands[0]][:1]
         del operands[1:]
-    no_gradient = [UntrackedOperand(name, operand) for name, operand in operands if not _leads_on(operand)]
     tensors = _named_tensors(names, args, kwargs) if is_own else ()
-    return OperationCall(called, [operand for _, operand in operands], tuple(attrs), in_place, no_gradient, tensors)
+    return OperationCall(called, operands, tuple(attrs), in_place, no_gradient, tensors)
 
 
 def named_arguments(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,29 +97,24 @@ _NUMBER_BY_NUMBER = {
 """Functions that also accept a list of numbers as separate arguments, as in ``x.view(2, 3)``."""
 
 
-def _leads_on(operand: Operand) -> bool:
-    """Return whether a gradient can flow through an operand."""
-    return isinstance(operand, torch.Tensor) and operand.requires_grad and not is_cut_off(operand)
-
-
-def _sort(shown: str, name: str, value: Any, operands: list[tuple[str, Operand]], attrs: list[tuple[str, Any]]) -> None:
+def _sort(
+    shown: str, name: str, value: Any, operands: list[Operand], no_gradient: list[UntrackedOperand],
+    attrs: list[tuple[str, Any]],
+) -> None:  # fmt: skip
     """Add an argument to `operands` if it is or contains tensors, otherwise to `attrs` as plain data."""
     tensors = _tensors_of(value)
-    if tensors:
-        operands += [(name, tensor) for tensor in tensors]
-    else:
+    if not tensors:
         attrs.append((shown, plain(value)))
+    for tensor in tensors:
+        operands.append(tensor)
+        if not tensor.requires_grad or is_cut_off(tensor):
+            no_gradient.append(UntrackedOperand(name, tensor))
 
 
 _WITH_NUMBERS = {
     "add", "sub", "rsub", "mul", "div", "floor_divide", "maximum", "minimum", "fmod", "remainder",
     "gt", "ge", "lt", "le", "eq", "ne",
 }  # fmt: skip
-
-
-def _is_operand(name: str, place: int, count: int) -> bool:
-    """Return whether a Python number in this position is an operand, as a tensor would be."""
-    return ((place, count) == (1, 2) and name.rstrip("_") in _WITH_NUMBERS) or (place, name) == (2, "setitem")
 
 
 def plain(value: Any) -> Any:

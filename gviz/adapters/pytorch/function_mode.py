@@ -11,12 +11,12 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
 from types import BuiltinFunctionType, FrameType, FunctionType, MethodDescriptorType, MethodWrapperType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
+from msgspec.structs import replace
 from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from gviz.adapters.pytorch import attribute_writes, in_place_writes, operation_catalog, private_api
@@ -75,15 +75,22 @@ class CallListener(TorchFunctionMode):
         if plan is None:
             function = original_of(function, sys._getframe(1))
             plan = (_plans.get(function) or _plan(function)) if isinstance(function, Hashable) else _pass_on
-        if plan is _pass_on or not session.is_recording or session.is_outside:
+        if plan is _pass_on:
+            return function(*args, **kwargs) if kwargs else function(*args)
+        caller = sys._getframe(1)
+        if (
+            session.thread.steps_unseen
+            and plan in _UNSEEN_IN_STEPS
+            and _silent_files.get(caller.f_code.co_filename) == "optimizer"
+        ) or not session.is_listening:
             return function(*args, **kwargs) if kwargs else function(*args)
         first = args[0] if args else next(iter(kwargs.values())) if kwargs else None
         if plan is not _observe:
             if plan is _observe_arguments:
-                _enter_written(session, function, args, kwargs or _NO_KEYWORDS, sys._getframe(1))
+                _enter_written(session, function, args, kwargs or _NO_KEYWORDS, caller)
             elif plan is not _observe_update:
                 return plan(session, function, args, kwargs or _NO_KEYWORDS)
-            elif isinstance(first, torch.Tensor) and not _is_silent(sys._getframe(1)):
+            elif isinstance(first, torch.Tensor) and not _is_silent(caller):
                 with without_overrides():
                     in_place_writes.enter_before(session, first)
         with without_overrides():
@@ -94,7 +101,7 @@ class CallListener(TorchFunctionMode):
             result = function(*args, **kwargs) if kwargs else function(*args)
             began = clock()
             with without_overrides():
-                self._look_at(result, first, before, function, args, kwargs or _NO_KEYWORDS, sys._getframe(1))
+                self._look_at(result, first, before, function, args, kwargs or _NO_KEYWORDS, caller)
         finally:  # also after a call that failed: hooks may then pack what is computed next
             if has_to_unpack:
                 end_call()
@@ -111,12 +118,12 @@ class CallListener(TorchFunctionMode):
             session.value.note_copy(args[1] if function is torch.Tensor.copy_ else first, result)
         if isinstance(result, torch.Tensor):
             if result is not first:
-                observe(session, function, args, kwargs, (result,), _is_silent(caller))
+                observe(session, function, args, kwargs, (result,), _is_silent(caller), caller=caller)
                 return
         elif isinstance(result, (tuple, list)):
             outputs = tuple(tensors_in(result))
             if outputs:
-                observe(session, function, args, kwargs, outputs, _is_silent(caller))
+                observe(session, function, args, kwargs, outputs, _is_silent(caller), caller=caller)
                 emit_returned(session, result, operation_catalog.called(function))
         if isinstance(first, torch.Tensor) and (
             version_of(first) != before or _writes_uncounted(function, kwargs, first)
@@ -126,6 +133,8 @@ class CallListener(TorchFunctionMode):
                 return
             if silent == "module" and function is torch.Tensor.copy_ and is_same_memory(first, args[1]):
                 silent = ""  # load_state_dict() of the module's own memory
+            if silent and not session.captures.is_noting and session.marks.is_new(first):
+                return  # the state of an optimizer: nothing of it is recorded
             in_place_writes.wrote(session, first, call_of(function, args, kwargs, in_place=True), silent=silent)
 
 
@@ -145,9 +154,12 @@ def _writes_uncounted(function: Any, kwargs: Mapping[str, Any], target: torch.Te
 
 def observe(
     session: Session, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any],
-    outputs: Sequence[torch.Tensor], silent: str, given: InputValues | None = None,
+    outputs: Sequence[torch.Tensor], silent: str, given: InputValues | None = None, caller: FrameType | None = None,
 ) -> None:  # fmt: skip
-    """Announce the results of a call: new nodes, untracked results, and the memory given as ``out``."""
+    """Announce the results of a call: new nodes, untracked results, and the memory given as ``out``.
+
+    `caller` is the frame of the call, if it is known.
+    """
     if session.captures.is_noting:
         note_results(session, args, kwargs, outputs)
     target = kwargs.get("out")
@@ -183,11 +195,16 @@ def observe(
                 edge_of(session, operand)
     if not private_api.knows_outputs and len(by_node) > 1:
         call = replace(call, widths=widths(session, [*by_node]))
-    nodes = [*by_node] if len(by_node) < 2 else inner_first(session, by_node)
-    for node in nodes:
-        visit(session, node, by_node[node], call if node is nodes[-1] else replace(call, is_last=False))
+    stack = session.channel.stack(caller)
+    if len(by_node) == 1:
+        ((node, results),) = by_node.items()
+        visit(session, node, results, call, stack)
+    elif by_node:
+        nodes = inner_first(session, by_node)
+        for node in nodes:
+            visit(session, node, by_node[node], call if node is nodes[-1] else replace(call, is_last=False), stack)
     if loose and not silent:
-        _announce_loose(session, call, loose)
+        _announce_loose(session, call, loose, stack)
     if (_WITH_STATISTICS.get(call.name), True) in call.attrs:
         in_place_writes.emit_changed(session, [it.operand for it in call.untracked if it.name.startswith("running_")])
 
@@ -199,20 +216,20 @@ _RENORMALIZING = {"embedding", "embedding_bag"}
 """Functions that renormalize rows of their second argument in place before they use it."""
 
 
-def _announce_loose(session: Session, call: OperationCall, outputs: Sequence[torch.Tensor]) -> None:
+def _announce_loose(session: Session, call: OperationCall, outputs: Sequence[torch.Tensor], stack: int) -> None:
     """Announce results that autograd does not track."""
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
     fresh = [tensor for tensor in outputs if not any(tensor is operand for operand in tensors)]
     if call.name in _WITHOUT_NUMBERS:
         for tensor in fresh:
-            session.marks.bear(tensor, session.channel.stack())
+            session.marks.bear(tensor, stack)
         return
     if not tensors or any(tensor.requires_grad and not is_cut_off(tensor) for tensor in fresh):
         for tensor in fresh:
             enter(session, tensor)
         return
     if fresh:
-        mark = untracked(session, call, fresh, _why(call.name, tensors, fresh[0]))
+        mark = untracked(session, call, fresh, _why(call.name, tensors, fresh[0]), stack)
         for output_nr, tensor in enumerate(fresh):
             session.marks.remember(tensor, mark, output_nr)
 
@@ -383,6 +400,9 @@ _TELLING = {
     "result_type", "can_cast", "promote_types", "__iter__", "is_shared", "share_memory_", "pin_memory", "nelement",
     "__contains__",
 }  # fmt: skip
+_UNSEEN_IN_STEPS = {_observe, _observe_update, _observe_arguments, _foreach, attribute_writes.get_grad}
+"""The plans of operations whose effects in a step of an optimizer are recorded at its end."""
+
 _plans: dict[Any, _Special] = {}
 
 

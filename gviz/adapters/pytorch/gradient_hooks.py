@@ -10,105 +10,140 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
 import torch
 
 from gviz.adapters.pytorch.node_identity import Grads, Mark
-from gviz.adapters.pytorch.operation_catalog import Operation
-from gviz.adapters.pytorch.private_api import is_batch, without_overrides
+from gviz.adapters.pytorch.private_api import count_dispatch_modes, is_batch, without_overrides
 from gviz.adapters.pytorch.recording_state import Pass, Session, Step, clock
 from gviz.adapters.pytorch.tensor_properties import grad_attribute, is_dense
-from gviz.adapters.pytorch.value_capture import as_it_lies, computes_unseen, has_numbers, sizes, unseen
-from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, HookRan, SavedFreed, StepFinished, StepStarted
+from gviz.adapters.pytorch.value_capture import (
+    as_it_lies,
+    computes_unseen,
+    has_numbers,
+    has_plain_memory,
+    sizes,
+    unseen,
+)
+from gviz.events import (
+    Edge,
+    Event,
+    GradAccumulated,
+    GradFlowed,
+    GradRetained,
+    HookRan,
+    SavedFreed,
+    StepFinished,
+    StepStarted,
+)
 from gviz.values.value import AwaitedValue, UnorderedValue, Value
 
-_Target = tuple[int, Mark, int]
+Target = tuple[int, Mark, int]
 """Where one outgoing gradient goes: ``(slot, mark, output_nr)``."""
 
 _NO_STEP: Step = ((0, 0), {}, ())
 
 
-class NodeWatch:
-    """The hooks of one node."""
+class NodeWatch(msgspec.Struct, eq=False):
+    """The hooks of one node, whose gradients go to `targets`. `keeps` says whether it has saved tensors."""
 
-    __slots__ = ("_has_saved_tensors", "_mark", "_session", "targets")
-
-    def __init__(self, session: Session, mark: Mark, targets: Sequence[_Target | None], keeps: bool) -> None:
-        self._session = session
-        self._mark = mark
-        self._has_saved_tensors = keeps
-        self.targets = targets
+    session: Session
+    mark: Mark
+    targets: Sequence[Target | None]
+    keeps: bool
 
     def before(self, grads: Grads) -> None:
         """Run before the backward rule, when all contributions have arrived."""
-        session = self._session
+        session = self.session
         if (current := session.current_pass()) is None:
             return
-        began, mark = clock(), self._mark
+        began, mark = clock(), self.mark
         with without_overrides():
             places: dict[int, int] = {}
             values: list[Value | None] = []
+            node, arrived, sums = mark.node, current.arrived, current.sums
             for nr, grad in enumerate(grads):
                 if grad is None:
                     values.append(None)
-                else:
-                    places[here := address(grad)] = nr
-                    values.append(_arrived(session, current, (mark.node, nr), grad, here, is_first=mark.is_first))
+                    continue
+                place, here = (node, nr), address(grad)
+                places[here] = nr
+                known = arrived.get(place)
+                if known is None or known[1] not in (0, here):
+                    values.append(_arrived(session, current, place, grad, here, is_first=mark.is_first))
+                else:  # as captured on arrival
+                    del arrived[place]
+                    sums.pop(place, None)
+                    values.append(known[0])
             if mark.retained:
                 emit_retained(session, mark, current)
-            thread = session.thread
+            thread, this = session.thread, (current.number, node)
             thread.steps.append((thread.running_step, places, values))
-            thread.running_step = (current.number, mark.node)
-            session.channel.emit(StepStarted(current.number, mark.node, tuple(values)))
+            thread.running_step = this
+            session.channel.emit(StepStarted(*this, tuple(values)))
         session.spent += clock() - began
 
     def after(self, outgoing: Grads, grads: Grads) -> None:
         """Run after the backward rule."""
-        session = self._session
+        session = self.session
         if (current := session.current_pass()) is None:
             return
-        began, emit, mark = clock(), session.channel.emit, self._mark
+        began, mark = clock(), self.mark
         with without_overrides():
             if current.create_graph:
                 self._announce(outgoing)
-            thread = session.thread
+            thread, source, number = session.thread, mark.node, current.number
             step = thread.steps.pop() if thread.steps else _NO_STEP
+            around, places, values = step
             if step is not _NO_STEP:
-                self._emit_replaced_by_prehooks(current, grads, step[1])
+                for nr, grad in enumerate(grads):  # hooks of the program on the node may have replaced some
+                    if grad is not None and address(grad) not in places:
+                        _emit_replaced(session, current, (source, nr), grad, "grad_fn.register_prehook")
+            needed, arrived = current.needed, current.arrived
+            events: list[Event] = []
             for target, grad in zip(self.targets, outgoing, strict=False):
-                if target is not None and grad is not None:
-                    _flow(session, current, mark, target, grad, step, grads)
-            if self._has_saved_tensors and not current.retain_graph:
-                emit(SavedFreed(mark.node))
-            emit(StepFinished(current.number, mark.node))
-            thread.running_step = step[0]
+                if target is None or grad is None:
+                    continue
+                slot, to, output_nr = target
+                node, part = to.node, None
+                if needed is not None and node not in needed:
+                    continue
+                place, here = (node, output_nr), address(grad)
+                look = session.value.of_first if mark.is_first or to.is_first else session.value
+                if here in places and here > 0 and look is session.value:
+                    nr = places[here]
+                    part = _as_passed_on(session, values[nr], grads[nr], grad)
+                if part is None:
+                    part = look(grad)
+                total = _sum(session, current, place, grad, look) if to.uses > 1 or place in arrived else None
+                # kept for the next contribution, or for the node that it arrives at
+                arrived[place] = (part, here) if total is None else (total, 0)
+                events.append(GradFlowed(number, source, slot, node, output_nr, part, total))
+            if self.keeps and not current.retain_graph:
+                events.append(SavedFreed(source))
+            events.append(StepFinished(number, source))
+            session.channel.emit_several(events)
+            thread.running_step = around
         session.spent += clock() - began
-
-    def _emit_replaced_by_prehooks(self, current: Pass, grads: Grads, places: dict[int, int]) -> None:
-        """Record incoming gradients that a hook of the node replaced."""
-        for nr, grad in enumerate(grads):
-            if grad is not None and address(grad) not in places:
-                _emit_replaced(self._session, current, (self._mark.node, nr), grad, "grad_fn.register_prehook")
 
     def _announce(self, outgoing: Grads) -> None:
         """Announce the nodes that the backward rule created with ``create_graph``; they belong to this step."""
         for grad in outgoing:
             if grad is not None and grad.grad_fn is not None:
-                self._session.edge_of(grad)
+                self.session.edge_of(grad)
 
 
-class RegionWatch(NodeWatch):
+class RegionWatch(NodeWatch, eq=False):
     """The hooks of a compiled region. gviz cannot see what its backward rule computes, or compiles at its first run."""
-
-    __slots__ = ()
 
     def before(self, grads: Grads) -> None:
         """Run before the backward rule, when all contributions have arrived."""
         super().before(grads)
-        self._session.thread.is_closed = True
+        self.session.thread.is_closed = True
 
     def after(self, outgoing: Grads, grads: Grads) -> None:
         """Run after the backward rule."""
-        self._session.thread.is_closed = False
+        self.session.thread.is_closed = False
         super().after(outgoing, grads)
 
 
@@ -179,18 +214,10 @@ def emit_added(session: Session) -> None:
 
 
 def watch_node(
-    session: Session, node: Any, mark: Mark, ends: Sequence[tuple[Mark | None, int]], operation: Operation, *,
-    keeps: bool,
-) -> None:  # fmt: skip
-    """Mark an announced node and register its hooks; its ``next_functions`` lead to `ends`."""
-    targets: list[_Target | None] = []
-    for slot, (target, output_nr) in zip(operation.slots_of(len(ends)), ends, strict=True):
-        if target is None:
-            targets.append(None)
-        else:
-            target.uses += 1
-            targets.append((slot, target, output_nr))
-    watch = RegionWatch if _is_region(node) else NodeWatch
+    session: Session, node: Any, mark: Mark, targets: Sequence[Target | None], *, keeps: bool, is_function: bool
+) -> None:
+    """Mark an announced node and register its hooks. `is_function` says whether a Python function made it."""
+    watch = RegionWatch if is_function and _is_region(node) else NodeWatch
     session.marks.put(node, mark, watch(session, mark, targets, keeps))
 
 
@@ -215,24 +242,6 @@ def emit_retained(session: Session, mark: Mark, current: Pass) -> None:
             session.channel.emit(GradRetained(current.number, mark.node, output_nr, session.value(grad)))
 
 
-def _flow(
-    session: Session, current: Pass, source: Mark, target: _Target, grad: torch.Tensor, step: Step, grads: Grads
-) -> None:
-    """Record one contribution, and keep its value for the next one or for the node it arrives at."""
-    slot, mark, output_nr = target
-    if current.needed is not None and mark.node not in current.needed:
-        return
-    place, here = (mark.node, output_nr), address(grad)
-    look = session.value.of_first if source.is_first or mark.is_first else session.value
-    passed_on = step[1].get(here) if look is session.value else None
-    part = None if passed_on is None else _as_passed_on(session, step[2][passed_on], grads[passed_on], grad)
-    if part is None:
-        part = look(grad)
-    total = _sum(session, current, place, grad, look) if mark.uses > 1 or place in current.arrived else None
-    current.arrived[place] = (part, here) if total is None else (total, 0)
-    session.channel.emit(GradFlowed(current.number, source.node, slot, mark.node, output_nr, part, total))
-
-
 def _as_passed_on(
     session: Session, value: Value | None, grad: torch.Tensor | None, passed_on: torch.Tensor
 ) -> Value | None:
@@ -240,13 +249,16 @@ def _as_passed_on(
 
     Both tensors are alive now, so the same address means the same numbers.
     """
-    if value is None or grad is None or not (has_numbers(grad) and has_numbers(passed_on)):
-        return None
-    grad, passed_on = as_it_lies(grad), as_it_lies(passed_on)
-    if grad.numel() != passed_on.numel():
-        return None
+    if value is None or grad is None or grad is passed_on:
+        return value
+    if not (has_plain_memory(grad) and has_plain_memory(passed_on)):
+        if not (has_numbers(grad) and has_numbers(passed_on)):
+            return None
+        grad, passed_on = as_it_lies(grad), as_it_lies(passed_on)
     if grad.shape == passed_on.shape and grad.stride() == passed_on.stride():
         return value
+    if grad.numel() != passed_on.numel():
+        return None
     if (
         grad.dtype == passed_on.dtype
         and is_dense(grad)
@@ -265,6 +277,16 @@ def _sum(
 ) -> Value | None:
     """Return the sum so far, or None for the first contribution. It is kept while more contributions are expected."""
     before = current.sums.get(place)
+    if (
+        before is not None
+        and grad.__class__ is torch.Tensor
+        and grad.is_cpu
+        and before.layout is grad.layout
+        and before.dtype is grad.dtype
+        and not (grad.requires_grad or before.is_inference() or count_dispatch_modes())
+    ):
+        before.add_(grad)
+        return look(before)
     if not computes_unseen(grad):
         current.sums.pop(place, None)
     elif before is not None and not session.value.is_hidden(grad):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -28,8 +27,7 @@ Operand = torch.Tensor | float
 InputValues = Sequence[tuple[torch.Tensor, int, Value]]
 
 
-@dataclass(slots=True, eq=False)
-class UntrackedOperand:
+class UntrackedOperand(msgspec.Struct, eq=False):
     """An operand that no gradient flows to, with the name of its argument.
 
     `linked` becomes True once a node that the call made has it as an input.
@@ -40,16 +38,14 @@ class UntrackedOperand:
     linked: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class OperationCall:
+class OperationCall(msgspec.Struct, eq=False):
     """A call that made nodes: its name, its tensors and numbers in order, and its other arguments by name.
 
     `tensors` and `given` are set for custom functions only. `tensors` are the names of the arguments that are tensors.
     `given` has their values and versions, for the first calls only. `widths` is the least number of outputs of each
     node, for releases in which the nodes do not have it.
     `is_last` is False where another result of the call follows the one that is announced.
-    It is not changed, but not frozen either: a frozen object takes twice as long to make, and there is one for each
-    operation.
+    It is not changed. There is one for each operation, so both are structures of msgspec, which are made at once.
     """
 
     name: str
@@ -59,7 +55,7 @@ class OperationCall:
     untracked: Sequence[UntrackedOperand] = ()
     tensors: tuple[str, ...] = ()
     given: InputValues | None = None
-    widths: Mapping[Any, int] = field(default_factory=dict)
+    widths: Mapping[Any, int] = {}
     is_last: bool = True
 
 
@@ -87,7 +83,9 @@ def mask(session: Session, drawn: torch.Tensor) -> Mark:
     return mark
 
 
-def untracked(session: Session, call: OperationCall, outputs: Sequence[torch.Tensor], why: str) -> Mark:
+def untracked(
+    session: Session, call: OperationCall, outputs: Sequence[torch.Tensor], why: str, stack: int | None = None
+) -> Mark:
     """Announce an operation that autograd does not track, whose results are new tensors."""
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
     attrs, names = call.attrs, tuple(name for name, _ in call.attrs)
@@ -110,7 +108,7 @@ def untracked(session: Session, call: OperationCall, outputs: Sequence[torch.Ten
     emit_created(
         session, mark, operation, operation, kind="op", inputs=tuple(inputs), outputs=described,
         attrs=(*attrs, *operation_catalog.defaults(operation, names), *oddities(outputs[0])), requires_grad=False,
-        why=why,
+        why=why, stack=stack,
     )  # fmt: skip
     return mark
 
@@ -133,14 +131,14 @@ def emit_created(
 ) -> None:  # fmt: skip
     """Emit `NodeCreated`. `why` is why the node is untracked; a `stack` of None is the current call stack."""
     channel, thread = session.channel, session.thread
-    number = channel.op(key, lambda number: _numbered(op, number))
-    scope = thread.scopes[-1] if thread.scopes else 0
-    if stack is None:
-        stack = channel.stack()
-    step = thread.running_step
+    number = channel.known_op(key) or channel.op(key, lambda number: _numbered(op, number))
+    scopes = thread.scopes
     channel.emit(
-        NodeCreated(mark.node, number, kind, inputs, outputs, attrs, requires_grad, why, stack, scope, step, given)
-    )
+        NodeCreated(
+            mark.node, number, kind, inputs, outputs, attrs, requires_grad, why,
+            channel.stack() if stack is None else stack, scopes[-1] if scopes else 0, thread.running_step, given,
+        )
+    )  # fmt: skip
     mark.confirm(channel)
 
 
@@ -158,16 +156,15 @@ def output(
 ) -> Output:
     """Return a tensor as an output of a node. `origin` is the node it is a view of, or 0; `look` computes its value."""
     value = (look or session.value)(tensor)
-    number = session.marks.storage(tensor)
-    version, shown = version_of(tensor), as_it_lies(tensor)
+    marks, version, shown = session.marks, version_of(tensor), as_it_lies(tensor)
+    memory = marks.memory(tensor)
+    number = marks.number_of(memory)
     if shown.layout is not torch.strided or shown.is_nested:
         return Output(value, number, version)
     shows_all, fills = extent_in_memory(shown)
-    if not shows_all:
-        session.marks.note_extent(tensor, fills=False)
+    if memory is not None and (not shows_all or (fills and not origin)):
+        marks.note_extent(memory, tensor, fills=shows_all)
     if not origin and fills:
-        if shows_all:
-            session.marks.note_extent(tensor, fills=True)
         return Output(value, number, version)
     offset, strides = int(shown.storage_offset()), tuple(shown.stride())
     return Output(value, number, version, origin, offset, strides)
@@ -195,7 +192,10 @@ def of_node(
     """
     metadata = private_api.outputs_of(node)
     described = []
-    for output_nr in range(max(len(metadata), max(outputs, default=0) + 1, width)):
+    count = len(metadata) or 1
+    if width > count or (outputs and max(outputs) >= count):
+        count = max([width, *(nr + 1 for nr in outputs)])
+    for output_nr in range(count):
         tensor = outputs.get(output_nr)
         if tensor is not None:
             is_view = inputs and not in_place and private_api.is_view(tensor)

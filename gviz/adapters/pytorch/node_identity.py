@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
+from gviz.adapters.pytorch.private_api import base_of
 from gviz.adapters.pytorch.tensor_properties import dtype_of, grad_fn_of, grad_of, lies_in, overlap
 from gviz.adapters.pytorch.value_capture import as_it_lies
 from gviz.emit import Channel, Seen
@@ -26,7 +27,7 @@ KEY = "gviz"
 """The key of the mark in a graph node's `metadata`."""
 
 
-class Mark(Seen):
+class Mark(Seen, eq=False):
     """The announcement of a node.
 
     `uses` counts the edges that lead to it. `kept` lives as long as the mark. `recorded` is the last ``.grad`` in
@@ -35,18 +36,14 @@ class Mark(Seen):
     announced with; PyTorch may show more later.
     """
 
-    __slots__ = ("is_first", "kept", "named", "recorded", "retained", "sought", "uses", "width")
-
-    def __init__(self, node: int) -> None:
-        super().__init__(node)
-        self.is_first = False
-        self.uses = 0
-        self.width = 1 << 30
-        self.named = ""
-        self.sought = False
-        self.recorded: Value | None = None
-        self.kept: Sequence[Seen] = ()
-        self.retained: dict[int, weakref.ref[torch.Tensor]] | None = None
+    is_first: bool = False
+    uses: int = 0
+    width: int = 1 << 30
+    named: str = ""
+    sought: bool = False
+    recorded: Value | None = None
+    kept: Sequence[Seen] = ()
+    retained: dict[int, weakref.ref[torch.Tensor]] | None = None
 
 
 class _Known(weakref.ref[Any]):
@@ -190,7 +187,7 @@ class Marks:
 
     def own(self, grad: torch.Tensor, owner: torch.Tensor) -> None:
         """Remember whose ``.grad`` a tensor and its memory are."""
-        entry, memory = self._entry(grad), self._memory(grad)
+        entry, memory = self._entry(grad), self.memory(grad)
         if entry.owner is None or entry.owner() is not owner:
             entry.owner = weakref.ref(owner)
         if memory is not None and not any(known() is owner for known in memory.owners):
@@ -201,13 +198,13 @@ class Marks:
 
         The gradients of a whole model may share one memory (``gradient_as_bucket_view``), and are written one by one.
         """
-        memory = self._memory(written)
+        memory = self.memory(written)
         if memory is None:
             owner = self.owner_of(written)
             return [owner] if owner is not None and grad_of(owner) is written else []
         alive = [owner for known in memory.owners if (owner := known()) is not None]
         here, grads = as_it_lies(written), [(owner, grad_of(owner)) for owner in alive]
-        return [o for o, it in grads if it is not None and self._memory(it) is memory and _may_share(it, here)]
+        return [o for o, it in grads if it is not None and self.memory(it) is memory and _may_share(it, here)]
 
     def bear(self, tensor: torch.Tensor, stack: int, version: int = -1) -> None:
         """Remember the call stack of a tensor's creation, and its version; it is announced only when used."""
@@ -237,7 +234,10 @@ class Marks:
 
     def storage(self, tensor: torch.Tensor) -> int:
         """Return the number of a tensor's memory, a new one if the memory is new."""
-        memory = self._memory(tensor)
+        return self.number_of(self.memory(tensor))
+
+    def number_of(self, memory: _Memory | None) -> int:
+        """Return the number of a memory, a new one if it has none yet."""
         if memory is None:
             return self.channel.next_storage()
         memory.number = memory.number or self.channel.next_storage()
@@ -245,17 +245,33 @@ class Marks:
 
     def is_numbered(self, tensor: torch.Tensor) -> bool:
         """Return whether a recorded output is in a tensor's memory."""
-        memory = self._memory(tensor)
+        memory = self.memory(tensor)
         return memory is not None and memory.number > 0
+
+    def is_new(self, tensor: torch.Tensor) -> bool:
+        """Return whether nothing is known of a tensor, its memory, the tensor it is a view of, and its graph node."""
+        try:
+            memory = torch.Tensor.untyped_storage(tensor)
+        except (NotImplementedError, RuntimeError):
+            return False
+        known = self._memories.get(id(memory))
+        if (known is not None and known() is memory) or grad_fn_of(tensor) is not None:
+            return False
+        base = base_of(tensor)
+        for one in (tensor,) if base is None else (tensor, base):
+            entry = self._known.get(id(one))
+            if entry is not None and entry() is one:
+                return False
+        return True
 
     def share_memory(self, one: torch.Tensor, other: torch.Tensor) -> bool:
         """Return whether two tensors share one memory."""
-        memory = self._memory(one)
-        return memory is not None and memory is self._memory(other)
+        memory = self.memory(one)
+        return memory is not None and memory is self.memory(other)
 
     def transposed(self, leaf: torch.Tensor, node: int, version: int, look: Callable[[], Output]) -> Output:
         """Return the output of a leaf's transposition; computed once between two writes."""
-        memory = self._memory(leaf)
+        memory = self.memory(leaf)
         known = None if memory is None else memory.transposed
         if known is None or known.version != version or known.view_of != node:
             known = look()
@@ -263,14 +279,16 @@ class Marks:
                 memory.transposed = known
         return known
 
-    def note_extent(self, tensor: torch.Tensor, *, fills: bool) -> None:
+    def note_extent(self, memory: _Memory, tensor: torch.Tensor, *, fills: bool) -> None:
         """Remember whether an announced tensor `fills` its memory, or covers a part of it or has another dtype.
 
         Parts are remembered only for a memory too large for its elements to be recorded.
         """
-        memory = self._memory(tensor)
-        storage = None if memory is None else memory()
-        if memory is None or storage is None:
+        if fills and memory.whole is None:
+            memory.whole = weakref.ref(tensor)
+            return
+        storage = memory()
+        if storage is None:
             return
         whole = None if memory.whole is None else _present(memory, memory.whole)
         if fills and (whole is None or dtype_of(whole) is dtype_of(tensor)):
@@ -286,7 +304,7 @@ class Marks:
 
     def written(self, tensor: torch.Tensor) -> MemoryWrite:
         """Return what to record for a write to the memory of a tensor."""
-        memory = self._memory(tensor)
+        memory = self.memory(tensor)
         if memory is None:
             return MemoryWrite(self.channel.next_storage(), None, [], [])
         memory.transposed = None
@@ -304,13 +322,13 @@ class Marks:
 
     def move(self, tensor: torch.Tensor) -> None:
         """Note that a tensor got other memory, or changed its shape in place, after it was announced."""
-        memory = self._memory(tensor)
+        memory = self.memory(tensor)
         if memory is not None:
             known = [(it, it()) for it in memory.moved]
             others = [it for it, one in known if one is not None and one is not tensor and lies_in(one, memory())]
             memory.moved = (*others, weakref.ref(tensor))
 
-    def _memory(self, tensor: torch.Tensor) -> _Memory | None:
+    def memory(self, tensor: torch.Tensor) -> _Memory | None:
         """Return what is known of a tensor's memory; None for a sparse tensor or a wrapper, which has none of
         its own.
         """
@@ -320,7 +338,7 @@ class Marks:
             return None
         known = self._memories.get(id(memory))
         if known is None or known() is not memory:
-            self._clear()
+            self.remove_dead()
             known = _Memory(memory, self._bury)
             known.key, known.table, known.owners, known.moved = id(memory), self._memories, (), ()
             known.transposed, known.number, known.parts, known.whole = None, 0, {}, None
@@ -358,7 +376,7 @@ class Marks:
     def _entry(self, tensor: torch.Tensor) -> _Tensor:
         known = self._known.get(id(tensor))
         if known is None or known() is not tensor:
-            self._clear()
+            self.remove_dead()
             known = _Tensor(tensor, self._bury)
             known.key, known.table, known.mark, known.owner = id(tensor), self._known, None, None
             known.born = known.frozen = known.output_nr = 0
@@ -366,7 +384,7 @@ class Marks:
             self._known[known.key] = known
         return known
 
-    def _clear(self) -> None:
+    def remove_dead(self) -> None:
         """Remove dead entries, unless a new object has taken their place."""
         while self._dead:
             known = self._dead.popleft()

@@ -239,6 +239,8 @@ def _arguments(name: str) -> set[str]:
 def with_inputs(operation: Operation, inputs: int, further: tuple[str, ...]) -> Operation:
     """Return an operation with exactly as many slots as `inputs`, the last of them named by `further`."""
     own = inputs - len(further)
+    if not further and len(operation.slots) == own >= len(operation.rules):
+        return operation
     return replace(operation, slots=(*operation.slots[:own], *further), rules=operation.rules[:own])
 
 
@@ -290,11 +292,14 @@ def _words(grad_fn: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What nodes of one name save for their backward rule: tensors by name, plain numbers by attribute and name."""
+    """What nodes of one name save for their backward rule: tensors by name, and plain numbers.
+
+    `settings` has the attribute and the name of each number, and a function that returns it as a program passes it.
+    """
 
     grad_fn: str
     saved: tuple[str, ...]
-    settings: tuple[tuple[str, str], ...]
+    settings: tuple[tuple[str, str, Callable[[Any], Any]], ...]
 
 
 _kept: dict[str, Kept] = {}
@@ -316,28 +321,30 @@ def _looked_at(node: Any, grad_fn: str) -> Kept:
     saved = tuple(sorted(part.removeprefix("_raw_saved_") for part in names if part.startswith("_raw_saved_")))
     tensors = {f"_saved_{part}" for part in saved}
     numbers = (p for p in names if p.startswith("_saved_") and p not in tensors and "sym" not in p)
-    return Kept(grad_fn, saved, tuple((part, part.removeprefix("_saved_")) for part in numbers))
+    named = [(part, part.removeprefix("_saved_")) for part in numbers]
+    reads = {"reduction": _reduction}
+    return Kept(grad_fn, saved, tuple((part, name, reads.get(name, _signed)) for part, name in named))
 
 
 def settings(node: Any, kept: Kept) -> dict[str, Any]:
     """Return the plain numbers that a node saved, by their name in the backward rule: ``dim``, ``alpha``."""
-    return {name: _as_passed(name, getattr(node, part)) for part, name in kept.settings}
+    return {name: read(getattr(node, part)) for part, name, read in kept.settings}
 
 
-def _as_passed(name: str, value: Any) -> Any:
-    """Return an argument as a program passes it, from the number that a node saved for it."""
-    words = _BY_NUMBER.get(name, ())
-    return words[value] if value.__class__ is int and 0 <= value < len(words) else _signed(value)
+def _reduction(number: Any) -> Any:
+    """Return the word that a program passes for a reduction, from the number that a node saved for it."""
+    return _REDUCTIONS[number] if number.__class__ is int and 0 <= number < len(_REDUCTIONS) else _signed(number)
 
 
-_BY_NUMBER = {"reduction": ("none", "mean", "sum")}
-"""The words for arguments that nodes save as numbers."""
+_REDUCTIONS = "none", "mean", "sum"
 
 
 def _signed(value: Any) -> Any:
     """Return the signed form of a dimension: PyTorch saves a negative one as an unsigned number."""
     if value.__class__ is int:
-        return value if value < 1 << 63 else value - (1 << 64)
+        return value if value < 0x8000_0000_0000_0000 else value - (1 << 64)
+    if value.__class__ is float:
+        return value
     if isinstance(value, (tuple, list)):
         return tuple(_signed(item) for item in value)
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

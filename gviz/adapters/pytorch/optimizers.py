@@ -13,9 +13,16 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from gviz.adapters.pytorch.autograd_graph import mark_of
-from gviz.adapters.pytorch.in_place_writes import emit_all_written, emit_averaged, grad_changed, has_other_ranks
+from gviz.adapters.pytorch.in_place_writes import (
+    emit_all_written,
+    emit_averaged,
+    grad_changed,
+    has_other_ranks,
+    wrote,
+)
 from gviz.adapters.pytorch.module_calls import name_uncalled
-from gviz.adapters.pytorch.private_api import without_overrides
+from gviz.adapters.pytorch.node_creation import NO_CALL
+from gviz.adapters.pytorch.private_api import optimizer_hooks, without_overrides
 from gviz.adapters.pytorch.recording_state import Session, Update
 from gviz.adapters.pytorch.tensor_properties import grad_attribute, number_in, version_of
 from gviz.events import OptimizerStarted, OptimizerStepped
@@ -25,7 +32,7 @@ STEP_NAMES = "Optimizer.step#"
 """The prefix of the names under which PyTorch records steps."""
 
 
-def starts(session: Session, optimizer: Any) -> None:
+def starts(session: Session, optimizer: Any, *, has_closure: bool = False) -> None:
     """Record the start of an optimizer step.
 
     With several ranks it first records the gradients, because ``all_reduce`` is not observed. A step that calls the
@@ -42,10 +49,46 @@ def starts(session: Session, optimizer: Any) -> None:
         if has_other_ranks():
             emit_averaged(session, parameters)
         if updates:
-            updates[-1] = Update(optimizer, {id(p): version_of(p) for p in parameters})
+            session.marks.remove_dead()  # an observed step would do it
+            watched = None if has_closure else _watched(session, optimizer, parameters)
+            updates[-1] = Update(optimizer, {id(p): version_of(p) for p in parameters}, watched)
+            session.thread.steps_unseen = watched is not None
         options = options_of(optimizer.param_groups, number_in)
         before = session.channel.earlier_options.replaced(optimizer, options)
         session.channel.emit(OptimizerStarted(type(optimizer).__name__, session.channel.stack(), options, before))
+
+
+def _watched(
+    session: Session, optimizer: Any, parameters: Sequence[torch.Tensor]
+) -> list[tuple[torch.Tensor, int]] | None:
+    """Return the gradients and the recorded tensors of an optimizer's state, with their versions.
+
+    A step of PyTorch's optimizers is several operations for each parameter. None of them is recorded, so that it is
+    enough to look at the end at what they have changed. Returns None if they have to be observed: while a CUDA graph
+    is captured, with ``differentiable=True``, and if code of the program runs within the step.
+    """
+    if (
+        session.captures.is_noting
+        or not type(optimizer).step.__module__.startswith("torch.optim.")
+        or optimizer._optimizer_step_pre_hooks
+        or optimizer._optimizer_step_post_hooks
+        or sum(map(len, optimizer_hooks)) > 2  # ours are two
+        or any(group.get("differentiable") for group in optimizer.param_groups)
+    ):
+        return None
+    watched = [grad for parameter in parameters if (grad := grad_attribute(parameter)) is not None]
+    for state in optimizer.state.values():
+        if isinstance(state, dict):
+            watched += [it for it in state.values() if isinstance(it, torch.Tensor) and not session.marks.is_new(it)]
+    return [(tensor, version_of(tensor)) for tensor in watched]
+
+
+def _emit_unseen_writes(session: Session, update: Update) -> None:
+    """Record what the operations of a step have changed besides its parameters."""
+    session.thread.steps_unseen = False
+    for tensor, before in update.watched or ():
+        if version_of(tensor) != before:
+            wrote(session, tensor, NO_CALL, silent="optimizer")
 
 
 def with_closure(session: Session, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -87,8 +130,12 @@ def stepped(session: Session, optimizer: Any) -> None:
     if updates:
         if updates[-1] is None and _is_updating(updates, optimizer):
             return
-        updates[-1] = None
+        update, updates[-1] = updates[-1], None
+    else:
+        update = None
     with without_overrides():
+        if update is not None:
+            _emit_unseen_writes(session, update)
         parameters = _parameters(optimizer)
         skipped = _without_gradient(session, parameters)
         if getattr(optimizer, "grad_scale", None) is not None:  # a `GradScaler` has left its work to a fused step
@@ -116,9 +163,12 @@ def left(session: Session, raised: type[BaseException] | None) -> None:
     """End a call of ``step``; if an exception ended the step, record the parameters that have changed."""
     updates = session.thread.updates
     update = updates.pop() if updates else None  # otherwise it began before the recording
+    if update is not None:
+        session.thread.steps_unseen = False
     if update is None or raised is None or not session.is_recording:
         return
     with without_overrides():
+        _emit_unseen_writes(session, update)
         before, parameters = update.versions, _parameters(update.optimizer)
         changed = [p for p in parameters if before.get(id(p), version_of(p)) != version_of(p)]
         _emit_end(session, update.optimizer, changed, (), raised.__name__)

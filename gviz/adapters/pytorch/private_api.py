@@ -6,6 +6,7 @@ Replacements for PyTorch's own functions are installed with `replace`, and their
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, nullcontext
@@ -227,6 +228,11 @@ def names_saved_by_function(node: Any) -> tuple[str, ...] | None:
     names = saved_names(function.setup_context if has_setup else function.forward, is_setup=has_setup)
     return names if len(names) == len(saved) else None
 
+
+optimizer_hooks: Sequence[Any] = [
+    getattr(sys.modules["torch.optim.optimizer"], f"_global_optimizer_{when}_hooks", ()) for when in ("pre", "post")
+]
+"""The hooks for the steps of all optimizers, gviz's own among them."""
 
 is_view: Callable[[torch.Tensor], bool] = _look("Tensor._is_view", lambda tensor: False, "views")
 

@@ -15,6 +15,7 @@ from gviz import emit
 from gviz.adapters.pytorch import private_api
 from gviz.adapters.pytorch.cuda_captures import Captures
 from gviz.adapters.pytorch.node_identity import Marks
+from gviz.adapters.pytorch.private_api import count_dispatch_modes, tracing_state
 from gviz.adapters.pytorch.value_capture import Capture
 from gviz.adapters.recording_scope import EVERYTHING, RecordingScope
 from gviz.emit import Channel
@@ -70,17 +71,23 @@ Step = tuple[Edge, dict[int, int], Sequence[Value | None]]
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An optimizer step whose start was recorded, and the versions of its parameters at that time, by id."""
+    """An optimizer step whose start was recorded, and the versions of its parameters at that time, by id.
+
+    `watched` are the recorded tensors that its operations may change, besides the parameters, and their versions. It is
+    None if its operations are observed one by one.
+    """
 
     optimizer: torch.optim.Optimizer
     versions: dict[int, int]
+    watched: Sequence[tuple[torch.Tensor, int]] | None = None
 
 
 class ThreadState(threading.local):
     """The state of a thread: its module calls, backward passes, running step, and optimizer calls.
 
     A module call that is not recorded is scope 0. `is_in_module` is True inside a requested module call, if only some
-    are recorded. `updates` has None for a call of ``step`` within a step, and until a step starts. `is_making` is True
+    are recorded. `updates` has None for a call of ``step`` within a step, and until a step starts. `steps_unseen` is
+    True in a step of which only the end is observed, not its operations. `is_making` is True
     while PyTorch runs passes of its own to make CUDA graphs. `is_closed` is True in the backward rule of a compiled
     region, whose operations are not part of the program. `adding` is a pending accumulation into a leaf: a function of
     the value, the value, and its address.
@@ -96,6 +103,7 @@ class ThreadState(threading.local):
         self.running_step: Edge = (0, 0)
         self.steps: list[Step] = []
         self.updates: list[Update | None] = []
+        self.steps_unseen = False
         self.adding: tuple[Callable[[Value], None], Value, int] | None = None
 
     def is_updating(self, tensor: torch.Tensor) -> bool:
@@ -144,8 +152,8 @@ class Session:
         return (
             emit.channel is self.channel
             and not self.thread.is_making
-            and private_api.tracing_state() is None
-            and not (private_api.count_dispatch_modes() and _is_traced_by_mode())
+            and tracing_state() is None
+            and not (count_dispatch_modes() and _is_traced_by_mode())
         )
 
     @property
@@ -153,6 +161,18 @@ class Session:
         """Whether this thread is outside all requested module calls, or in the backward rule of a compiled region."""
         thread = self.thread
         return thread.is_closed or (self.is_partial and not thread.is_in_module)
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether the recording is in progress, as `is_recording` says, and this thread is not outside of its scope."""
+        thread = self.thread
+        return (
+            emit.channel is self.channel
+            and not (thread.is_making or thread.is_closed)
+            and (thread.is_in_module or not self.is_partial)
+            and tracing_state() is None
+            and not (count_dispatch_modes() and _is_traced_by_mode())
+        )
 
     def not_seen(self, what: Unseen) -> None:
         """Report once that something the program does is in no event."""
@@ -174,9 +194,15 @@ class Session:
         On the CPU it is the innermost pass of this thread. On a device's thread PyTorch's task number identifies it,
         which is new when the first step of a pass runs.
         """
-        if not self.is_recording:
+        thread = self.thread
+        if (  # `is_recording`, without a call: this runs at each hook
+            emit.channel is not self.channel
+            or thread.is_making
+            or tracing_state() is not None
+            or (count_dispatch_modes() and _is_traced_by_mode())
+        ):
             return None
-        passes = self.thread.passes
+        passes = thread.passes
         if passes:
             return passes[-1]
         task = private_api.task_number()

@@ -100,8 +100,10 @@ def is_dense(tensor: torch.Tensor) -> bool:
     """Return whether the elements have no gaps or repeats in memory: contiguous, or with the dimensions permuted."""
     if tensor.is_contiguous():
         return True
-    step = 1
-    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+    strides, shape, step = tensor.stride(), tensor.shape, 1
+    if len(strides) == 2 and strides[0] == 1 and strides[1] == shape[0]:  # a transposed matrix
+        return True
+    for stride, size in sorted(zip(strides, shape, strict=True)):
         if size != 1:
             if stride != step:
                 return False

@@ -31,9 +31,11 @@ from gviz.trace.codec import (
     DEFINITION_KINDS,
     KIND_NUMBERS,
     KINDS_AND_SUBJECTS,
+    NOT_PLAIN,
     VALUE_READERS,
     decode,
     encode,
+    encode_plain,
     with_values,
 )
 from gviz.trace.file import format as file_format
@@ -124,6 +126,13 @@ class TraceWriter:
     def record(self, event: Event) -> None:
         """Record an event."""
         self._pending.append((event, _clock(), get_ident()))
+        if self._heavy or len(self._pending) >= self._due:
+            self._hand_over()
+
+    def record_several(self, events: Sequence[Event]) -> None:
+        """Record events that happened at once, in order."""
+        now, thread = _clock(), get_ident()
+        self._pending.extend([(event, now, thread) for event in events])
         if self._heavy or len(self._pending) >= self._due:
             self._hand_over()
 
@@ -518,7 +527,10 @@ class EventTable:
             if ring is not None and ring.begins(before + len(events) + 1, event, fresh=not rows) and rows:
                 self._insert(before + len(events), rows, bodies, ring)
                 length, rows, bodies = 0, [], []
-            body = encode(event)
+            try:
+                body = encode_plain(event)
+            except NOT_PLAIN:
+                body = encode(event)
             size = len(body)
             if size > INLINE_BYTES:
                 body = encode(with_values(event, self._chunks.put))

@@ -197,6 +197,7 @@ class Recording(Displayed):
         self.channel = Channel(
             self._through(writer), limit=kept.limit, keep=kept.keep, handed_over=bulk_statistics.LARGEST,
             awaits=self._through is _straight, read_source=read_source if kept.source else None,
+            listen_to_several=writer.record_several if self._through is _straight else None,
         )  # fmt: skip
         atexit.register(self._close)  # in case a signal handler raises an exception before the end of `__exit__`
         with ExitStack() as begun:
