@@ -85,7 +85,7 @@ INSIDE = {
         option_words theme comparison_table boxes.tensor_pictures boxes.folding boxes.data_preparation boxes.edges
         graphviz.process curve layout.model layout.layers cells.box graphviz.svg_output ranks_text
         boxes.box_row boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles
-        graphviz.spline graphviz.column_lines graphviz.parallel_lines graphviz._worker
+        graphviz.spline graphviz.column_lines graphviz.parallel_lines graphviz.frame_titles graphviz._worker
         boxes.full_detail_rows layout.columns cells.canvas boxes.repeats
         boxes.graph_views boxes.collapse_note boxes.gradient_bars layout.routing boxes.shown_moment boxes.node_states
         boxes.box_size boxes.box_text boxes.function_calls boxes.drawn_nodes boxes.graph_structure boxes.edge_content

@@ -603,6 +603,22 @@ def test_a_figure_of_a_small_graph_has_values_and_each_gradient_in_the_same_form
     assert "call" not in str(notes)  # each box is one node
 
 
+def test_narrow_boxes_that_list_elements_show_the_shapes_of_other_tensors(tmp_path):
+    with gviz.record(tmp_path / "t.gviz"):
+        images, labels = torch.randn(4, 3, 16, 16), torch.arange(4)
+        x = torch.relu(torch.nn.Conv2d(3, 8, 3, padding=1)(images))
+        torch.nn.functional.cross_entropy(torch.nn.Linear(8, 10)(x.mean((2, 3))), labels).backward()
+    timeline = load(tmp_path / "t.gviz")
+    drawing = Options(density="brief", lists_elements=True, stacks=True, numbered=False, marks=True)
+    for level in ("calls", "nodes"):
+        options = ExportOptions(drawing=drawing, part=Part(level=level), keeps_labels=True, note=lambda _: None)
+        scene = requested_scene(timeline, last_moment(timeline), options, as_picture=True)
+        texts = [row.text for box in scene.boxes for row in box.rows]
+        assert "(4,3,16,16)" in texts
+        assert "(4,8,16,16)" in texts
+        assert "…" not in texts
+
+
 def deep(width):
     """Record layers whose gradients vanish, and a loop that prints their norms."""
     torch.manual_seed(0)

@@ -31,7 +31,7 @@ def between(tail, head, shift=(0, 0), **about):
 
 
 def points(line):
-    return parallel_lines._trace(line)
+    return parallel_lines.trace(line)
 
 
 def least(one, other):

@@ -40,6 +40,7 @@ from gviz.render.boxes.box_text import (
     hook_names,
     room_beside,
     roomy,
+    stacked_room,
 )
 from gviz.render.boxes.edge_content import gradient_symbol
 from gviz.render.boxes.folding import Group, Preparation
@@ -289,7 +290,8 @@ def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> t
     if group.call.is_source_call:
         info = now.timeline.info(place.node)
         gives = replace(_gives(place, state, now, value_room(value, now.options)), label="")
-        whole = replace(_gives(place, state, now, place.width), label="") if now.options.marks else gives
+        room = stacked_room(place, value, now.options)
+        whole = replace(_gives(place, state, now, room), label="") if now.options.marks else gives
         if not (info.created.requires_grad and now.gradients):
             return (whole,)
         incoming = state.outputs[0].incoming if state is not None and state.outputs else None

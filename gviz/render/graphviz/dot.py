@@ -18,6 +18,7 @@ from gviz.render.graphviz.box_label import CHARACTER, SMALL, SPLIT, box_label, c
 from gviz.render.graphviz.coordinates import INCH, Placing
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.direction_and_spacing import BLANK, LANE, ends, flow, repeated, skipping, spacing
+from gviz.render.graphviz.frame_titles import title_width
 from gviz.render.graphviz.legend_table import legend_rows
 from gviz.render.graphviz.spine import STRAIGHT, Spine, spine
 from gviz.render.legend import legend, painted
@@ -330,6 +331,7 @@ def _attributes(key: str, title: str, manner: Manner, margin: str) -> dict[str, 
         "id": f"{manner.prefix}-{key}",
         "class": "module",
         "label": f"<{coloured(title, theme.texts['muted'], SMALL)}>",
+        "titlewidth": f"{title_width(title):g}",  # no attribute of Graphviz: see `frame_titles`
         "labelloc": "t",
         "labeljust": "l",
         "style": "rounded",

@@ -86,7 +86,7 @@ def moved_lines(boxes: Mapping[str, Area], lines: Sequence[Line]) -> dict[int, M
     for number, line in enumerate(lines):
         if line.tail != line.head and {line.tail, line.head} <= boxes.keys():
             groups.setdefault((line.tail, line.head), []).append(number)
-    board = _Board(boxes, [_trace(line.spline) for line in lines])
+    board = _Board(boxes, [trace(line.spline) for line in lines])
     found: dict[int, Moved] = {}
     for numbers in groups.values():
         if len(numbers) > 1:
@@ -132,9 +132,9 @@ class _Board:
         found = {}
         for number, line, way in zip(numbers, lines, best, strict=True):
             spline = _with_tips(way, line.spline)
-            self.traces[number] = _trace(spline)
+            self.traces[number] = trace(spline)
             self.areas[number] = _around(self.traces[number])
-            label = line.label and _beside_new(line.label, _trace(line.spline), self.traces[number])
+            label = line.label and _beside_new(line.label, trace(line.spline), self.traces[number])
             found[number] = Moved(spline, label)
         return found
 
@@ -147,15 +147,15 @@ class _Board:
         ends = {lines[0].tail, lines[0].head}
         own = {*numbers}
         cost = 0.0
-        for trace in traces:
-            area = _around(trace)
+        for way in traces:
+            area = _around(way)
             for key, box in self.boxes.items():
-                if key not in ends and _overlap(area, box) and any(map(box.grown(TOUCH).contains, trace)):
+                if key not in ends and _overlap(area, box) and any(map(box.grown(TOUCH).contains, way)):
                     cost += BOX
             for number, other in enumerate(self.traces):
                 if number not in own and _overlap(area, self.areas[number]):
-                    cost += CROSSING * _crossings(trace, other)
-            cost += LENGTH * sum(hypot(x - at, y - up) for (at, up), (x, y) in pairwise(trace))
+                    cost += CROSSING * _crossings(way, other)
+            cost += LENGTH * sum(hypot(x - at, y - up) for (at, up), (x, y) in pairwise(way))
         return cost
 
 
@@ -363,7 +363,8 @@ EVERY = 8.0
 """Points between two points that stand for a curve."""
 
 
-def _trace(spline: Spline) -> list[Spot]:
+def trace(spline: Spline) -> list[Spot]:
+    """Return points on a line from tip to tip, which are near to each other."""
     return [*_along(_pieces(spline))] if len(spline.knots) > 3 else spline.sampled()
 
 
