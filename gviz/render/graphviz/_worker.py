@@ -19,7 +19,7 @@ from pygraphviz import AGraph
 sys.path.insert(0, str(Path(__file__).parents[3]))  # after pygraphviz, which no file there may hide
 
 from gviz.render.graphviz.frame_titles import Title, title_places
-from gviz.render.graphviz.parallel_lines import Area, Line, moved_lines, trace
+from gviz.render.graphviz.parallel_lines import LANE, Area, Line, moved_lines, trace
 from gviz.render.graphviz.spline import Spline, Spot, place
 
 INCH = 72
@@ -118,7 +118,8 @@ def _boxes(graph: Any) -> Iterator[tuple[str, Area]]:
 def _line(line: Any) -> Line:
     tail, head = map(str, line[:2])
     label = _spot(line.attr["lp"]) if line.attr["lp"] else None
-    return Line(tail, head, Spline.of(line.attr["pos"]), label, bool(label), line.attr["dir"] == "back")
+    has_text = bool((line.attr["label"] or "").strip()) and f"<{line.attr['label']}>" != LANE
+    return Line(tail, head, Spline.of(line.attr["pos"]), label, has_text, line.attr["dir"] == "back")
 
 
 def _spot(text: str) -> Spot:

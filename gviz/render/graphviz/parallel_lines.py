@@ -36,6 +36,12 @@ FAR = 30.0
 MOST_LINES = 2000
 """In a graph with more lines, which nobody reads, each stays where it is."""
 
+LANE = (
+    '<<table border="0" cellborder="0" cellspacing="0" cellpadding="0">'
+    '<tr><td fixedsize="true" width="1" height="1"></td></tr></table>>'
+)
+"""A label without text or room, which gives a line its own lane."""
+
 Piece = tuple[Spot, Spot, Spot, Spot]
 """The control points of a Bezier curve."""
 
@@ -164,7 +170,7 @@ BOX, CROSSING, LENGTH, TURNED, ASIDE = 100.0, 10.0, 0.05, 2.0, 0.1
 point by which the middle of the lines is moved."""
 TOO_NEAR, TOO_FAR = 90.0, 40.0
 """The costs of lines that are not clearly apart, and of those that do not run next to each other."""
-TOUCH = 2.0
+TOUCH = 3.0
 """A line that comes nearer to a box than this many points touches it."""
 
 
@@ -359,7 +365,7 @@ def _along(way: Sequence[Piece]) -> Iterator[Spot]:
         yield from (_cut(piece, at / count)[0][3] for at in range(1, count + 1))
 
 
-EVERY = 8.0
+EVERY = 4.0
 """Points between two points that stand for a curve."""
 
 
