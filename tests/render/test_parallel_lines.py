@@ -2,7 +2,7 @@
 
 import json
 import re
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import hypot
 
 import pytest
@@ -35,7 +35,9 @@ def points(line):
 
 
 def least(one, other):
-    return min(parallel_lines._distance(spot, points(other)) for spot in points(one))
+    return min(
+        parallel_lines._distance_from_piece(spot, *piece) for spot in points(one) for piece in pairwise(points(other))
+    )
 
 
 @pytest.mark.parametrize("across", [-400, -150, -60, 0, 60, 150, 400])

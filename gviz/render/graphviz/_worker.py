@@ -19,7 +19,7 @@ from pygraphviz import AGraph
 sys.path.insert(0, str(Path(__file__).parents[3]))  # after pygraphviz, which no file there may hide
 
 from gviz.render.graphviz.frame_titles import Title, title_places
-from gviz.render.graphviz.parallel_lines import LANE, Area, Line, moved_lines, trace
+from gviz.render.graphviz.parallel_lines import LANE, MOST_LINES, Area, Line, moved_lines, trace
 from gviz.render.graphviz.spline import Spline, Spot, place
 
 INCH = 72
@@ -40,9 +40,9 @@ def main(program: str, picture: str) -> None:
 
 
 def _may_be_improved(graph: Any) -> bool:
-    """Return whether a graph has frames with titles, or lines between the same two boxes."""
+    """Return whether a graph has frames with titles, or lines between the same two boxes, and can be read at all."""
     pairs = [tuple(line) for line in graph.edges_iter()]
-    return len({*pairs}) < len(pairs) or any(_frames(graph))
+    return len(pairs) <= MOST_LINES and (len({*pairs}) < len(pairs) or any(_frames(graph)))
 
 
 def _improved(graph: Any, text: str) -> tuple[Any, bool]:

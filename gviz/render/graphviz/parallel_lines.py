@@ -33,8 +33,8 @@ NEAR = 6.5
 """Lines that come nearer to each other than this many points are not clearly apart."""
 FAR = 30.0
 """Lines that are farther from each other than this many points somewhere do not run next to each other."""
-MOST_LINES = 2000
-"""In a graph with more lines, which nobody reads, each stays where it is."""
+MOST_LINES = 400
+"""In a graph with more lines, which nobody reads, each stays where it is: that many take seconds."""
 
 LANE = (
     '<<table border="0" cellborder="0" cellspacing="0" cellpadding="0">'
@@ -106,10 +106,23 @@ class _Board:
 
     boxes: Mapping[str, Area]
     traces: list[list[Spot]]
-    areas: list[Area] = field(init=False)
+    cells: dict[tuple[int, int], list[tuple[int, Spot, Spot]]] = field(default_factory=dict)
+    """The pieces of lines by the squares that they touch: only near ones are compared."""
 
     def __post_init__(self) -> None:
-        self.areas = [*map(_around, self.traces)]
+        for number in range(len(self.traces)):
+            self._place(number)
+
+    def _place(self, number: int) -> None:
+        for piece in pairwise(self.traces[number]):
+            for cell in _cells(*piece):
+                self.cells.setdefault(cell, []).append((number, *piece))
+
+    def _replace(self, number: int, new: list[Spot]) -> None:
+        for cell in {cell for piece in pairwise(self.traces[number]) for cell in _cells(*piece)}:
+            self.cells[cell] = [piece for piece in self.cells[cell] if piece[0] != number]
+        self.traces[number] = new
+        self._place(number)
 
     def side_by_side(self, numbers: Sequence[int], lines: Sequence[Line]) -> dict[int, Moved]:
         """Return the new ways of lines between the same boxes; none if they are clearly next to each other."""
@@ -138,8 +151,7 @@ class _Board:
         found = {}
         for number, line, way in zip(numbers, lines, best, strict=True):
             spline = _with_tips(way, line.spline)
-            self.traces[number] = trace(spline)
-            self.areas[number] = _around(self.traces[number])
+            self._replace(number, trace(spline))
             label = line.label and _beside_new(line.label, trace(line.spline), self.traces[number])
             found[number] = Moved(spline, label)
         return found
@@ -156,11 +168,16 @@ class _Board:
         for way in traces:
             area = _around(way)
             for key, box in self.boxes.items():
-                if key not in ends and _overlap(area, box) and any(map(box.grown(TOUCH).contains, way)):
+                if key not in ends and _overlap(area, box) and _touches(way, box.grown(TOUCH)):
                     cost += BOX
-            for number, other in enumerate(self.traces):
-                if number not in own and _overlap(area, self.areas[number]):
-                    cost += CROSSING * _crossings(way, other)
+            crossed = {
+                (number, one)
+                for piece in pairwise(way)
+                for cell in _cells(*piece)
+                for number, one, other in self.cells.get(cell, ())
+                if number not in own and _cross(*piece, one, other)
+            }
+            cost += CROSSING * len(crossed)
             cost += LENGTH * sum(hypot(x - at, y - up) for (at, up), (x, y) in pairwise(way))
         return cost
 
@@ -178,16 +195,19 @@ def _closeness_cost(traces: Sequence[Sequence[Spot]], *, may_be_far: bool) -> fl
     """Return what is bad about lines between the same boxes; 0 if they are clearly next to each other."""
     cost = 0.0
     for one, other in combinations(traces, 2):
-        apart = [_distance(spot, other) for spot in one]
-        if min(apart) < NEAR:
+        if any(_is_near(spot, other, NEAR) for spot in one):
             cost += TOO_NEAR
-        elif max(apart) > FAR * len(traces) / 2 and not may_be_far:
+        elif not may_be_far and not all(_is_near(spot, other, FAR * len(traces) / 2) for spot in one):
             cost += TOO_FAR
     return cost
 
 
-def _distance(spot: Spot, trace: Sequence[Spot]) -> float:
-    return min(_distance_from_piece(spot, *piece) for piece in pairwise(trace))
+def _is_near(spot: Spot, trace: Sequence[Spot], most: float) -> bool:
+    """Return whether a point is nearer to a line than this many points."""
+    x, y = spot
+    reach = most + EVERY
+    near = (piece for piece in pairwise(trace) if abs(piece[0][0] - x) < reach and abs(piece[0][1] - y) < reach)
+    return any(_distance_from_piece(spot, *piece) < most for piece in near)
 
 
 def _distance_from_piece(spot: Spot, one: Spot, other: Spot) -> float:
@@ -198,8 +218,23 @@ def _distance_from_piece(spot: Spot, one: Spot, other: Spot) -> float:
     return hypot(spot[0] - near[0], spot[1] - near[1])
 
 
-def _crossings(one: Sequence[Spot], other: Sequence[Spot]) -> int:
-    return sum(_cross(*piece, *line) for line in pairwise(other) for piece in pairwise(one))
+def _touches(way: Sequence[Spot], box: Area) -> bool:
+    """Return whether a line is in a box somewhere."""
+    return any(box.contains(one) or box.contains(between(one, other, 0.5)) for one, other in pairwise(way))
+
+
+CELL = 40
+"""The side of a square of the board in points."""
+
+
+def _cells(one: Spot, other: Spot) -> set[tuple[int, int]]:
+    """Return the squares that a short piece of a line touches."""
+    (left, right), (low, high) = sorted((one[0], other[0])), sorted((one[1], other[1]))
+    return {
+        (x, y)
+        for x in range(int(left // CELL), int(right // CELL) + 1)
+        for y in range(int(low // CELL), int(high // CELL) + 1)
+    }
 
 
 def _cross(a: Spot, b: Spot, c: Spot, d: Spot) -> bool:
@@ -365,7 +400,7 @@ def _along(way: Sequence[Piece]) -> Iterator[Spot]:
         yield from (_cut(piece, at / count)[0][3] for at in range(1, count + 1))
 
 
-EVERY = 4.0
+EVERY = 8.0
 """Points between two points that stand for a curve."""
 
 
