@@ -76,6 +76,9 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
         return () if group.preparation is not None else gradient_next_to_name(_brief(roomy(place), group, state, now))
     if group.preparation is not None:
         return _data(place, group, group.preparation, state, now)
+    if now.options.density == "min":  # below the name are the bars
+        each = _bars(group, now, BRIEF_BARS)
+        return (replace(each, is_left=True),) if each is not None else ()
     if now.options.density == "brief":
         return _brief(place, group, state, now)
     node_count = sum(now.states[node] is not None for node in group.inner)
