@@ -84,7 +84,7 @@ INSIDE = {
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee debugger_side""",
     "render": """
         option_words theme comparison_table boxes.tensor_pictures boxes.folding boxes.data_preparation boxes.edges
-        graphviz.process curve layout.model layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text
+        graphviz.process curve layout.model layout.layers cells.box graphviz.svg_output ranks_text
         boxes.box_row boxes.graph_options layout.grid layout.components cells.raster graphviz.digraph styles
         graphviz.spline graphviz.column_lines boxes.full_detail_rows layout.columns cells.canvas boxes.repeats
         boxes.collapse_choice picture_notes boxes.gradient_bars layout.routing boxes.shown_moment
@@ -93,11 +93,13 @@ INSIDE = {
         legend figure page.changes cells.viewport graphviz.box_label graphviz.legend_table
         graphviz.column_division
         graphviz.direction_and_spacing graphviz.spine graphviz.coordinates
+        graphviz.parallel_lines graphviz.frame_titles
         graphviz.dot graphviz.column_layout detail_that_fits picture_request page.html_document forms.picture_json
         forms.text forms.mermaid forms.dot_text graphviz.module_frames graphviz.figure_size graphviz.scene_drawing
         page.geometry forms.series page.opened_box_views page.page_data forms.gif
         graphviz.column_choice graphviz.figure_detail forms.png_and_pdf forms.svg forms.animation
-        file_formats""",
+        file_formats
+        graphviz._worker""",
     "source": "call_stack parsing saved_tensor_names variables_of_objects",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """

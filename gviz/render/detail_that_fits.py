@@ -8,7 +8,8 @@ size. The pictures that show most come first:
 2. every call, with all modules expanded
 3. modules collapsed below some depth, and equal parts drawn as one box (``layers.0–11 ×12``); the first of the parts
    is expanded if there is room
-4. the same with less text in each box: value and gradient in one line, then only names
+4. the same with less text in each box: value and gradient in one line, then only names. The gradients of equal parts
+   keep their bars, which are the point of such a picture.
 
 Graphviz lays out a few pictures at a time to measure them, and only pictures that could fit (`_estimate`). At any
 level, each child module of a model has a box, which it may share with equal ones. The picture with only these boxes
@@ -265,7 +266,8 @@ class _Views:
         about = self._request
         parts = CollapsedParts(self._views, len(self.infos), about.level, about.depth, about.suggests)
         note = parts.note(view.graph, less) or view.words.remark
-        return replace(view.words, density=density, lists_elements=lists, stacks=stacks, remark=note)
+        bars = density == "min" != self.words.density  # the user did not request names only
+        return replace(view.words, density=density, lists_elements=lists, stacks=stacks, bars=bars, remark=note)
 
 
 def _no_fewer(timeline: Timeline, n: int, views: _Views, request: LevelRequest) -> Options:

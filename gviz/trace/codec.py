@@ -80,7 +80,7 @@ def _contradictions(event: Event) -> Iterator[str]:
             yield f"{len(value.data)} bytes do not make an array of shape {str(value.shape)[:60]}"
         if value.stats is not None:
             counts = value.stats.nan, value.stats.inf, value.stats.zero
-            if min(counts) < 0 or sum(counts) > value.size:
+            if min(counts) < 0 or sum(counts) > value.size or not -1 <= value.stats.minus <= value.stats.inf:
                 yield f"statistics of {value.size} elements count others"
 
 

@@ -51,7 +51,8 @@ Shape = Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(m
 class Stats(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Statistics of one array: `min`, `max`, `mean`, `rms` of the finite elements; numbers of nan, infinities, zeros.
 
-    If no element is finite, the first four are nan.
+    If no element is finite, the first four are nan. `minus` is the number of negative infinities, or -1 if it is
+    unknown or there are no infinities.
     """
 
     min: float
@@ -61,6 +62,7 @@ class Stats(msgspec.Struct, frozen=True, array_like=True, gc=False):
     nan: int
     inf: int
     zero: int
+    minus: int = -1
 
 
 class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -297,7 +299,9 @@ def statistics(array: Array) -> Stats:
         return Stats(low, high, mean, _root_mean_square(wide, largest), 0, 0, zero)
     finite = statistics(wide[np.isfinite(wide)])
     nan = int(np.count_nonzero(np.isnan(wide)))
-    return msgspec.structs.replace(finite, nan=nan, inf=int(np.count_nonzero(np.isinf(wide))))
+    infinite = int(np.count_nonzero(np.isinf(wide)))
+    minus = int(np.count_nonzero(np.isneginf(wide))) if infinite else -1
+    return msgspec.structs.replace(finite, nan=nan, inf=infinite, minus=minus)
 
 
 def each_once(array: Array) -> Array:
@@ -311,7 +315,8 @@ def repeated(stats: Stats, times: int) -> Stats:
     """Return the statistics of an array that repeats each element of another one `times` times."""
     if times == 1:
         return stats
-    return msgspec.structs.replace(stats, nan=stats.nan * times, inf=stats.inf * times, zero=stats.zero * times)
+    counts = {name: getattr(stats, name) * times for name in ("nan", "inf", "zero")}
+    return msgspec.structs.replace(stats, **counts, minus=max(stats.minus * times, -1))
 
 
 def _ordinary(flat: Array) -> Stats | None:

@@ -184,7 +184,7 @@ def norm_text(value: Value) -> str:
 def bad_text(value: Value | None) -> str:
     """Format the counts of nan and inf in a value: ``3 nan, 1 inf``; empty if there are none or nothing is known.
 
-    If only statistics were kept, ``inf`` counts both infinities.
+    If only statistics without signs were kept, as of tensors on a GPU, ``inf`` counts both infinities.
     """
     return "" if value is None else _bad_text(value)
 
@@ -197,7 +197,10 @@ def _bad_text(value: Value) -> str:
     if stats is None:
         return ""
     array = value.array() if stats.inf else None
-    minus = 0 if array is None or array.dtype.kind != "f" else int(np.count_nonzero(np.isneginf(array)))
+    if array is None:
+        minus = max(stats.minus, 0)
+    else:
+        minus = int(np.count_nonzero(np.isneginf(array))) if array.dtype.kind == "f" else 0
     counts = ((stats.nan, "nan"), (stats.inf - minus, "inf"), (minus, "-inf"))
     return ", ".join(f"{count} {name}" for count, name in counts if count)
 

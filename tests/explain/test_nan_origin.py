@@ -310,7 +310,7 @@ def test_what_is_written_out_needs_no_element():
 
 def test_of_values_that_are_not_kept_their_range_is_told_in_place_of_a_shape():
     timeline = timeline_of(_logarithm_of_zero, limit=16)
-    assert answers(timeline, "y")[0].parts[0].text.endswith("! 5 inf, with x (20,) [0 .. 4] μ 1.75 rms 2.29")
+    assert answers(timeline, "y")[0].parts[0].text.endswith("! 5 -inf, with x (20,) [0 .. 4] μ 1.75 rms 2.29")
 
 
 def test_what_is_made_of_all_elements_names_none():

@@ -226,6 +226,29 @@ def test_the_steps_of_a_loop_are_one_box(tmp_path, name):
     assert [title for title in titles(scene) if title.startswith("step") and title.endswith("×5")]
 
 
+@pytest.mark.parametrize("name", ["torch", "gviz.engine"])
+def test_equal_parts_of_a_sequence_are_named_by_its_modules_and_those_of_a_loop_are_steps(tmp_path, name):
+    def layers(torch):
+        return [layer for _ in range(5) for layer in (torch.nn.Linear(6, 6), torch.nn.Tanh())]
+
+    def sequence(torch):
+        torch.nn.Sequential(*layers(torch))(torch.ones(3, 6)).sum().backward()
+
+    def loop(torch):
+        layer, x = torch.nn.Linear(6, 6), torch.ones(3, 6)
+        for _ in range(5):
+            x = torch.tanh(layer(x))
+        x.sum().backward()
+
+    for program, title in ((sequence, "0–9 Linear, Tanh ×5"), (loop, "step Linear, tanh ×5")):
+        folder = tmp_path / program.__name__
+        folder.mkdir()
+        timeline = recorded(folder, program, engine(name))
+        assert title in titles(drawn(timeline, level="modules")[0])
+        typed = title.partition(" ")[0].replace("–", "-")
+        assert title not in titles(drawn(timeline, level="modules", expand=(typed,))[0])
+
+
 def bars_of(scene):
     """Return the label, the bars and the range of the box of equal parts."""
     (box,) = (box for box in scene.boxes if "×" in box.title and "data" not in box.title)

@@ -18,7 +18,7 @@ from gviz.api.export import export
 from gviz.errors import GvizError
 from gviz.render import detail_that_fits
 from gviz.render.boxes.folding import Filter
-from gviz.render.boxes.gradient_bars import bars, is_logarithmic
+from gviz.render.boxes.gradient_bars import BARS, bars, is_logarithmic
 from gviz.render.boxes.graph_options import Options
 from gviz.render.figure import FIGURES, LEAST_TEXT, Figure, as_figure, figures_for, page_within
 from gviz.render.forms import png_and_pdf
@@ -558,7 +558,7 @@ def test_a_moving_picture_of_many_moments_is_faster():
 def test_the_letters_of_a_figure_have_a_key_unless_the_legend_is_off(trace, tmp_path):
     svg, _ = drawn(trace, tmp_path / "f.svg", figure="two-columns", level="nodes")
     assert "|g|: norm of a gradient" in words_of(svg)
-    assert "L: loss" in words_of(drawn(small_trace(tmp_path), tmp_path / "l.svg", figure="two-columns")[0])
+    assert "L: loss" in words_of(drawn(small_trace(tmp_path), tmp_path / "l.svg", figure="one-column")[0])
     svg, _ = drawn(trace, tmp_path / "g.svg", figure="two-columns", level="nodes", legend=False)
     assert not [word for word in words_of(svg) if word.startswith(("L: ", "|g|: "))]
 
@@ -603,6 +603,69 @@ def test_a_figure_of_a_small_graph_has_values_and_each_gradient_in_the_same_form
     assert "call" not in str(notes)  # each box is one node
 
 
+def test_narrow_boxes_that_list_elements_show_the_shapes_of_other_tensors(tmp_path):
+    with gviz.record(tmp_path / "t.gviz"):
+        images, labels = torch.randn(4, 3, 16, 16), torch.arange(4)
+        x = torch.relu(torch.nn.Conv2d(3, 8, 3, padding=1)(images))
+        torch.nn.functional.cross_entropy(torch.nn.Linear(8, 10)(x.mean((2, 3))), labels).backward()
+    timeline = load(tmp_path / "t.gviz")
+    drawing = Options(density="brief", lists_elements=True, stacks=True, numbered=False, marks=True)
+    for level in ("calls", "nodes"):
+        options = ExportOptions(drawing=drawing, part=Part(level=level), keeps_labels=True, note=lambda _: None)
+        scene = requested_scene(timeline, last_moment(timeline), options, as_picture=True)
+        texts = [row.text for box in scene.boxes for row in box.rows]
+        assert "(4,3,16,16)" in texts
+        assert "(4,8,16,16)" in texts
+        assert "…" not in texts
+
+
+def scalars():
+    """Ten scalar operations, as in a first lecture about autograd."""
+    a, b, c, f = (torch.tensor(number, requires_grad=True) for number in (2.0, -3.0, 10.0, -2.0))
+    e = a * b
+    d = e + c
+    L = d * f
+    o = torch.tanh(L / 10 + a)
+    o.backward()
+
+
+def adversarial():
+    """A generator and a discriminator whose layers have equal names."""
+    nn = torch.nn
+    G = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2))
+    D = nn.Sequential(nn.Linear(2, 16), nn.LeakyReLU(0.2), nn.Linear(16, 1))
+    nn.functional.binary_cross_entropy_with_logits(D(G(torch.randn(8, 4))), torch.ones(8, 1)).backward()
+
+
+@pytest.mark.parametrize(
+    ("program", "most", "form"), [(scalars, 70, "from left to right"), (adversarial, 110, "columns, without frames")]
+)
+def test_a_figure_across_two_columns_is_no_narrow_strip(tmp_path, program, most, form):
+    with gviz.record(tmp_path / "t.gviz"):
+        program()
+    timeline = load(tmp_path / "t.gviz")
+    notes = []
+    options = ExportOptions(figure="two-columns", note=notes.append)
+    scene = figure_detail.picture_scene(timeline, last_moment(timeline), options)
+    _, (_, high), text = figure_detail.fit(scene, options)
+    assert text >= FIGURES["two-columns"].least - 0.05
+    assert high * text / 11 * 25.4 / 72 < most
+    assert any(form in note for note in notes)
+    assert all(box.rows for box in scene.boxes)
+    titles = [box.title for box in scene.boxes if box.role == "module"]
+    assert len({*titles}) == len(titles)
+
+
+def test_the_direction_of_a_figure_across_two_columns_that_was_requested_is_kept(tmp_path):
+    with gviz.record(tmp_path / "t.gviz"):
+        scalars()
+    timeline = load(tmp_path / "t.gviz")
+    options = ExportOptions(figure="two-columns", direction="TB", note=lambda _: None)
+    scene = figure_detail.picture_scene(timeline, last_moment(timeline), options)
+    assert scene.columns == 1
+    assert scene.flow != "LR"
+
+
 def deep(width):
     """Record layers whose gradients vanish, and a loop that prints their norms."""
     torch.manual_seed(0)
@@ -625,10 +688,28 @@ def test_a_figure_says_that_bars_have_a_logarithmic_scale_only_if_they_do(tmp_pa
     assert not is_logarithmic("·")
 
 
+@pytest.mark.parametrize("figure", ["one-column", "two-columns", "16:9"])
+def test_the_bars_of_equal_parts_stay_in_a_figure_with_less_text(tmp_path, figure):
+    with gviz.record(tmp_path / "deep.gviz"):
+        deep(8)
+    svg, _ = drawn(tmp_path / "deep.gviz", tmp_path / "f.svg", figure=figure)
+    words = words_of(svg)
+    assert any(set(word[:4]) <= set(BARS) for word in words if word)
+    assert any(word.endswith("bars: log scale") for word in words)
+    assert any("0–19 Linear, Sigmoid ×10" in word for word in words)
+
+
+def test_requested_names_are_names_only(tmp_path):
+    with gviz.record(tmp_path / "deep.gviz"):
+        deep(8)
+    svg, _ = drawn(tmp_path / "deep.gviz", tmp_path / "f.svg", figure=True, labels="min")
+    assert not set(BARS) & set("".join(words_of(svg)))
+
+
 def test_a_figure_leaves_out_what_no_gradient_flows_through_unless_it_is_requested(tmp_path):
     with gviz.record(tmp_path / "deep.gviz"):
         deep(8)
-    for options in ({}, {"expand": "step"}, {"level": "nodes", "labels": "min"}):
+    for options in ({}, {"expand": "0-19"}, {"level": "nodes", "labels": "min"}):
         svg, _ = drawn(tmp_path / "deep.gviz", tmp_path / "f.svg", figure="16:9", force=True, **options)
         assert not [word for word in words_of(svg) if "norm" in word and "|g|" not in word]
     svg, _ = drawn(tmp_path / "deep.gviz", tmp_path / "f.svg", figure="16:9", force=True, node="norm")
@@ -638,7 +719,7 @@ def test_a_figure_leaves_out_what_no_gradient_flows_through_unless_it_is_request
 def test_on_a_slide_the_gradient_of_each_layer_of_a_deep_chain_is_a_number(tmp_path):
     with gviz.record(tmp_path / "deep.gviz"):
         deep(8)
-    svg, notes = drawn(tmp_path / "deep.gviz", tmp_path / "f.svg", figure="16:9", expand="step")
+    svg, notes = drawn(tmp_path / "deep.gviz", tmp_path / "f.svg", figure="16:9", expand="0-19")
     assert sum(word.startswith("|g| ") for word in words_of(svg)) == 10
     assert any("columns" in note for note in notes)
     assert not any("names only" in note for note in notes)

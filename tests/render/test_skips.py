@@ -8,9 +8,10 @@ from recording import timeline_of
 import gviz.engine as builtin
 from gviz.render.figure import FIGURE_NAMES, as_figure
 from gviz.render.graphviz.coordinates import INCH
-from gviz.render.graphviz.direction_and_spacing import LANE, ends, skipping
+from gviz.render.graphviz.direction_and_spacing import ends, skipping
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.figure_detail import picture_scene
+from gviz.render.graphviz.parallel_lines import LANE
 from gviz.render.graphviz.process import draw
 from gviz.render.picture_request import ExportOptions, last_moment
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gviz.values import number_text, value_text
 from gviz.values.value import Value, capture
@@ -231,7 +232,10 @@ def test_the_ends_of_a_range_are_in_the_digits_of_their_own_precision():
 def test_the_sign_of_an_infinity_is_said_where_its_element_is_kept():
     mixed = np.array([np.inf, -np.inf, -np.inf, np.nan], np.float32)
     assert value_text.bad_text(capture(mixed)) == "1 nan, 1 inf, 2 -inf"
-    assert value_text.bad_text(capture(mixed, limit=0)) == "1 nan, 3 inf"
+    assert value_text.bad_text(capture(mixed, limit=0)) == "1 nan, 1 inf, 2 -inf"
+    old = replace(capture(mixed, limit=0), stats=replace(capture(mixed, limit=0).stats, minus=-1))  # no signs are known
+    assert value_text.bad_text(old) == "1 nan, 3 inf"
+    assert value_text.bad_text(capture(np.full((2, 480), -math.inf), limit=0)) == "960 -inf"
 
 
 def test_elements_are_written_in_their_own_precision():

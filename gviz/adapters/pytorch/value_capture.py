@@ -349,13 +349,15 @@ def _widened(block: Array) -> Array:
 def _together(parts: list[tuple[Stats, int]]) -> Stats:
     """Merge the statistics of several parts of an array, each given with its size."""
     nan, inf, zero = (sum(getattr(part, name) for part, _ in parts) for name in ("nan", "inf", "zero"))
+    infinite = [part.minus for part, _ in parts if part.inf]
+    minus = sum(infinite) if infinite and min(infinite) >= 0 else -1
     known = [(part, size - part.nan - part.inf) for part, size in parts if size > part.nan + part.inf]
     if not known:
         first, _ = parts[0]
-        return Stats(first.min, first.max, first.mean, first.rms, nan, inf, zero)
+        return Stats(first.min, first.max, first.mean, first.rms, nan, inf, zero, minus)
     low, high = min(part.min for part, _ in known), max(part.max for part, _ in known)
     total = sum(count for _, count in known)
     mean = sum(part.mean * count / total for part, count in known)
     largest = max(part.rms for part, _ in known) or 1.0  # squares would leave the range of numbers
     rms = largest * sqrt(sum((part.rms / largest) ** 2 * count / total for part, count in known))
-    return Stats(low, high, mean, rms, nan, inf, zero)
+    return Stats(low, high, mean, rms, nan, inf, zero, minus)

@@ -150,7 +150,9 @@ class Rooms:
         if group.call.is_source_call:
             role = "op" if self.roots.isdisjoint(group.inner) else "root"
         if self.options.density == "min":
-            return Outline(key, last.node, role, text, cell_len(text), 1, group=group)
+            count = self._bars(group) if self.options.bars else 0
+            wide = max(cell_len(text), bars_width(count, BRIEF_BARS) - len("|∂L/∂h| ")) if count else cell_len(text)
+            return Outline(key, last.node, role, text, wide, 1 + bool(count), group=group)
         if group.preparation is not None:
             return self._data(key, last, text, group, group.preparation)
         bars = self._bars(group)

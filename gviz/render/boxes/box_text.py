@@ -242,7 +242,8 @@ def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now
     rights = (*gradients, *[replace(row, label="") for row in gradients])  # a long number takes the label's room
     if now.options.lists_elements or now.options.stacks:  # the box has room for both
         if now.options.stacks:
-            return _brief_value(state, version, place.width, now), *map(below_value, gradients[:1])
+            room = stacked_room(place, state.outputs[0].value, now.options)
+            return _brief_value(state, version, room, now), *map(below_value, gradients[:1])
         return whole, *gradients[:1]
     least = value_room(state.outputs[0].value, now.options)
     lines = [
@@ -279,6 +280,13 @@ def room_beside(place: Outline, gradient: Row, least: int, options: Options) -> 
     room = place.width - BRIEF_GAP - gradient.characters
     usual = place.width - BRIEF_GAP - len(".grad ") - BRIEF_LENGTH
     return max(min(room, least), min(room, usual)) if options.marks else room
+
+
+def stacked_room(place: Outline, value: Value | None, options: Options) -> int:
+    """Return the characters of a value above its gradient: where elements are listed, a box has room for what is drawn,
+    which is narrower than its usual characters.
+    """
+    return max(place.width, value_room(value, options)) if options.lists_elements else place.width
 
 
 def roomy(place: Outline) -> Outline:

@@ -40,6 +40,7 @@ from gviz.render.boxes.box_text import (
     hook_names,
     room_beside,
     roomy,
+    stacked_room,
 )
 from gviz.render.boxes.edge_content import gradient_symbol
 from gviz.render.boxes.folding import Group, Preparation
@@ -75,6 +76,9 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
         return () if group.preparation is not None else gradient_next_to_name(_brief(roomy(place), group, state, now))
     if group.preparation is not None:
         return _data(place, group, group.preparation, state, now)
+    if now.options.density == "min":  # below the name are the bars
+        each = _bars(group, now, BRIEF_BARS)
+        return (replace(each, is_left=True),) if each is not None else ()
     if now.options.density == "brief":
         return _brief(place, group, state, now)
     node_count = sum(now.states[node] is not None for node in group.inner)
@@ -289,7 +293,8 @@ def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> t
     if group.call.is_source_call:
         info = now.timeline.info(place.node)
         gives = replace(_gives(place, state, now, value_room(value, now.options)), label="")
-        whole = replace(_gives(place, state, now, place.width), label="") if now.options.marks else gives
+        room = stacked_room(place, value, now.options)
+        whole = replace(_gives(place, state, now, room), label="") if now.options.marks else gives
         if not (info.created.requires_grad and now.gradients):
             return (whole,)
         incoming = state.outputs[0].incoming if state is not None and state.outputs else None

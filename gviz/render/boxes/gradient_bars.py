@@ -41,6 +41,11 @@ def bars(norms: Sequence[float | None], most_bars: int = MOST_BARS) -> str:
     return f"{drawn}  {ends}"
 
 
+def starts_bars(text: str) -> bool:
+    """Return whether a text is that of bars."""
+    return " .. " in text and text[:1] in BARS + NO_BAR + BAD_BAR
+
+
 def is_logarithmic(text: str) -> bool:
     """Return whether bars that end with their least and greatest norm have a logarithmic scale.
 

@@ -72,6 +72,7 @@ class Options:
     * `compact`: the picture has little room between boxes.
     * `stacks`: a brief box has the gradient below the value, without labels, and so is narrow.
     * `lists_elements`: a brief box has room for each element of a small tensor and of its gradient.
+    * `bars`: where boxes have only names, one of equal parts has the bars of their gradients below its name.
     * `norms`: a box with only a name has its gradient next to it, at the end of the line.
     * `marks`: leaves without a gradient after a pass, and places where the graph is cut, are painted.
     * `remark`: says what was collapsed.
@@ -100,6 +101,7 @@ class Options:
     compact: bool = False
     lists_elements: bool = False
     stacks: bool = False
+    bars: bool = False
     norms: bool = False
     marks: bool = False
     remark: str = ""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from gviz.explain.display_names import public_name
 from gviz.render.boxes.folding import REPEATS, CallGraph, Calls, ModuleCall, Repeat, matches
@@ -249,11 +250,12 @@ def _of_constants(graph: CallGraph, infos: Mapping[int, NodeInfo]) -> set[int]:
 def is_repeat_named(call: ModuleCall, title: str, patterns: Sequence[str]) -> bool:
     """Return whether a pattern matches equal parts: ``step``, ``step ×200``, or the title of their box.
 
-    A title may be cut, ``step linear, t… ×200``.
+    A title may be cut, ``step linear, t… ×200``, and typed with a hyphen, ``layers.0-11``.
     """
     count = call.path.rpartition("×")[2]
     signs = (f"×{count}", f"×{int(count):,}", f"x{count}")
     names = [title, *(f"{title}{kind} {sign}" for kind in ("", f" {call.kind}") for sign in signs)]
+    names += [name.replace("–", "-") for name in names]
     return any(matches(name, pattern.strip().replace(CUT, "**")) for pattern in patterns for name in names)
 
 
@@ -264,11 +266,26 @@ def _repeat_call(turns: Sequence[Sequence[_Item]]) -> ModuleCall:
 
 
 def _title(turns: Sequence[Sequence[_Item]]) -> str:
-    """Return the name of equal parts: ``layers.0–11`` for modules, ``tanh`` for calls of a function, or ``step``."""
+    """Return the name of equal parts: ``layers.0–11`` for modules, ``tanh`` for calls of a function, or ``step``.
+
+    Parts of several modules have the name of all their modules if these are the consecutive ones of a list, each called
+    once, as in a ``Sequential`` of layers and activations. Otherwise they are steps of a loop in the program.
+    """
     one, other = turns[0][0].call, turns[-1][-1].call
-    if len(turns[0]) > 1 or one is None or other is None:
+    if one is None or other is None or (len(turns[0]) > 1 and not _is_list(turns)):
         return "step"
     return _span(one, other) if one.of_module else one.kind
+
+
+def _is_list(turns: Sequence[Sequence[_Item]]) -> bool:
+    """Return whether all items are the modules of one list, in its order: ``0``, ``1``, ``2``."""
+    calls = [item.call for turn in turns for item in turn]
+    places = [call.path.rpartition(".") for call in calls if call is not None and call.of_module]
+    if len(places) < len(calls) or len({parent for parent, _, _ in places}) > 1:
+        return False
+    return all(last.isdecimal() for _, _, last in places) and all(
+        int(last) == int(before) + 1 for (_, _, before), (_, _, last) in pairwise(places)
+    )
 
 
 def _kinds(turn: Sequence[_Item]) -> str:

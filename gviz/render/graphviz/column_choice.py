@@ -128,8 +128,80 @@ def in_full_width(timeline: Timeline, n: int, options: ExportOptions, found: Sce
     return better
 
 
+HIGH = 0.6
+"""A figure across two columns whose height is above this part of its width is tried from left to right, and folded."""
+LESS_HIGH = 0.75
+"""The part of its height at which another form of a figure is preferred, in spite of its frames and its direction."""
+BRIEF_COST, FOLDED_COST = 1.2, 1.3
+"""How much higher a figure may be if its boxes have their usual text, and if it is not folded."""
+FEWEST_SAID = 0.3
+"""The least part of the text of a figure that a less high one shows."""
+
+
+class LowFigure(NamedTuple):
+    """A scene that is less high than another one, with the remark about its graph, and the text in its boxes."""
+
+    scene: Scene
+    remark: str
+    density: Density
+
+
+def in_less_height(timeline: Timeline, n: int, options: ExportOptions, found: Scene) -> LowFigure | None:
+    """Return what takes less of a page than a narrow strip of boxes; None if nothing does, or for other figures.
+
+    It is from left to right, or in columns. Its text is large enough, and its boxes show numbers if those of the strip
+    do.
+    """
+    figure = FIGURES[options.figure or "one-column"]
+    if figure.fills or figure.width < WIDE_FIGURE or found.columns > 1 or options.direction != "auto":
+        return None
+
+    def height(scene: Scene) -> float | None:
+        """Return the height of a scene in the figure; None if its text is small."""
+        _, size, text = fit(scene, options)
+        return size[1] * text / TEXT if text >= figure.least - 0.05 else None
+
+    best = None
+    try:
+        usual = height(found)
+        if usual is None or usual < HIGH * figure.width:
+            return None
+        least = LESS_HIGH * usual
+        said, numbers = _said(found), sum(bool(box.rows) for box in found.boxes)
+        for low in _low_figures(timeline, n, options):
+            scene = low.scene
+            has_numbers = sum(bool(box.rows) for box in scene.boxes) >= min(numbers, len(scene.boxes))
+            if len(scene.boxes) < len(found.boxes) or not has_numbers or _said(scene) < FEWEST_SAID * said:
+                continue
+            high = height(scene)
+            if high is None:
+                continue
+            cost = high * (BRIEF_COST if low.density != options.drawing.density else 1.0)
+            cost *= FOLDED_COST if scene.columns > 1 else 1.0
+            if cost < least:
+                least, best = cost, low
+    except TooSlowError:
+        return best
+    return best
+
+
+WIDE_FIGURE = 400
+"""The least width of a figure, in points, that has room for more than one column of boxes."""
+
+
+def _low_figures(timeline: Timeline, n: int, options: ExportOptions) -> Iterator[LowFigure]:
+    """Yield a graph from left to right, and in columns, with as much text as may fit."""
+    level = replace(options, direction="LR", note=ignore_note)
+    words = drawing(timeline, n, level, as_picture=True, fits=True)
+    yield LowFigure(replace(scene_of(timeline, n, words, options), flow="LR"), words.remark, words.density)
+    for words, density in _texts_in_columns(timeline, n, options):
+        scene = scene_of(timeline, n, words, options)
+        for folded in filter(None, (_in_wide_columns(scene, columns) for columns in WIDE_COLUMNS)):
+            yield LowFigure(folded, words.remark, density)
+
+
 def _texts_in_columns(timeline: Timeline, n: int, options: ExportOptions) -> Iterator[tuple[Options, Density]]:
-    """Yield the graphs and texts that may be folded into columns on a slide."""
+    """Yield the graphs and texts that may be folded into columns. Without frames, titles name their models."""
     quiet = replace(options, note=ignore_note)
     graphs = [drawing(timeline, n, replace(quiet, columns=columns), as_picture=True, fits=True) for columns in (1, 2)]
     if graphs[0].graph_filter == graphs[1].graph_filter:
@@ -138,7 +210,8 @@ def _texts_in_columns(timeline: Timeline, n: int, options: ExportOptions) -> Ite
     keeps = options.keeps_labels or options.drawing.overlay is not None or own != "short"
     for words in graphs:
         for text in (Text(own),) if keeps else COLUMN_TEXTS:
-            yield replace(words, density=text.density, stacks=text.stacks, lists_elements=False), text.density
+            drawn = replace(words, density=text.density, stacks=text.stacks, lists_elements=False, frames=0)
+            yield drawn, text.density
 
 
 def _in_wide_columns(scene: Scene, columns: int) -> Scene | None:
@@ -150,5 +223,9 @@ def _in_wide_columns(scene: Scene, columns: int) -> Scene | None:
 def _worth(scene: Scene, text: float, options: ExportOptions) -> tuple[float, int]:
     """Return what a scene with text of this height is worth on a slide: text that can be read, then what it says."""
     least = SMALLER * FIGURES[options.figure or "one-column"].least
-    said = sum(len(box.title) + sum(row.characters for row in box.rows) for box in scene.boxes)
-    return round(min(text, least), 1), said
+    return round(min(text, least), 1), _said(scene)
+
+
+def _said(scene: Scene) -> int:
+    """Return the characters in all boxes."""
+    return sum(len(box.title) + sum(row.characters for row in box.rows) for box in scene.boxes)

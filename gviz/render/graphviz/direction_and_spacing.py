@@ -8,6 +8,7 @@ from typing import Literal
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.box_size import Outline
 from gviz.render.boxes.edge_content import Edge
+from gviz.render.boxes.edges import CONTRACTED
 from gviz.render.graphviz.box_label import CHARACTER
 from gviz.render.graphviz.column_division import box_levels
 from gviz.render.scene import Scene
@@ -63,11 +64,9 @@ def repeated(scene: Scene) -> frozenset[int]:
     return frozenset(repeats)
 
 
-LANE = (
-    '<<table border="0" cellborder="0" cellspacing="0" cellpadding="0">'
-    '<tr><td fixedsize="true" width="1" height="1"></td></tr></table>>'
-)
-"""A label without text or room, which gives a line its own lane."""
+def is_direct(edge: Edge) -> bool:
+    """Return whether a line without a label would show what its edge is: a use of the tensor as it is."""
+    return not (edge.is_write or edge.label.startswith(CONTRACTED))
 
 
 def skipping(scene: Scene) -> frozenset[int]:

@@ -13,12 +13,13 @@ from rich.cells import cell_len
 
 from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.edge_content import Edge
-from gviz.render.boxes.edges import CONTRACTED
 from gviz.render.graphviz.box_label import CHARACTER, SMALL, SPLIT, box_label, card, coloured, inner, table
 from gviz.render.graphviz.coordinates import INCH, Placing
 from gviz.render.graphviz.digraph import Digraph
-from gviz.render.graphviz.direction_and_spacing import BLANK, LANE, ends, flow, repeated, skipping, spacing
+from gviz.render.graphviz.direction_and_spacing import BLANK, ends, flow, is_direct, repeated, skipping, spacing
+from gviz.render.graphviz.frame_titles import title_width
 from gviz.render.graphviz.legend_table import legend_rows
+from gviz.render.graphviz.parallel_lines import LANE
 from gviz.render.graphviz.spine import STRAIGHT, Spine, spine
 from gviz.render.legend import legend, painted
 from gviz.render.scene import Scene
@@ -143,8 +144,7 @@ def _add_lines(graph: Digraph, scene: Scene, manner: Manner, straight: Spine) ->
         head += SPLIT if not boxes and head in ops else ""
         if theme.form.card == "wire":
             attributes |= {"tailport": "e"}
-        is_direct = not (edge.is_write or edge.label.startswith(CONTRACTED))
-        is_labelled = labelled or (boxes and not is_direct)  # else it would seem to be a direct use
+        is_labelled = labelled or (boxes and not is_direct(edge))  # else it would seem to be a direct use
         label = BLANK if number in duplicates else _edge_label(edge, theme) if is_labelled else ""
         if not label and number in lanes:
             label = LANE
@@ -330,6 +330,7 @@ def _attributes(key: str, title: str, manner: Manner, margin: str) -> dict[str, 
         "id": f"{manner.prefix}-{key}",
         "class": "module",
         "label": f"<{coloured(title, theme.texts['muted'], SMALL)}>",
+        "titlewidth": f"{title_width(title):g}",  # no attribute of Graphviz: see `frame_titles`
         "labelloc": "t",
         "labeljust": "l",
         "style": "rounded",

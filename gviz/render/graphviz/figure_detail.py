@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from gviz.render.boxes.box_content import Box
+from gviz.render.boxes.gradient_bars import starts_bars
 from gviz.render.figure import LEAST_TEXT
-from gviz.render.graphviz.column_choice import in_columns, in_full_width, in_larger_columns, in_readable_columns
+from gviz.render.graphviz.column_choice import (
+    in_columns,
+    in_full_width,
+    in_larger_columns,
+    in_less_height,
+    in_readable_columns,
+)
 from gviz.render.graphviz.column_division import is_chain
 from gviz.render.graphviz.figure_size import fit
 from gviz.render.graphviz.process import TooSlowError
@@ -26,7 +34,7 @@ def picture_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
     notes: list[str] = []
     found = _chosen_scene(timeline, n, replace(options, note=notes.append))
     may_add = options.figure is not None and not options.keeps_labels and options.drawing.density == "short"
-    if may_add and len(found.boxes) <= MOST_FOLDED and all(box.height == 1 for box in found.boxes):
+    if may_add and len(found.boxes) <= MOST_FOLDED and all(map(_is_name, found.boxes)):
         more = replace(options, drawing=replace(options.drawing, norms=True), note=ignore_note)
         detailed = _chosen_scene(timeline, n, more)
         if _is_as_large(detailed, found, options):
@@ -36,9 +44,21 @@ def picture_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
         if wide is not None:
             found = wide.scene
             notes = [*without_less(wide.remark, wide.density), folded_into(found.columns, "it fills the width")]
+        low = in_less_height(timeline, n, options, found)
+        if low is not None:
+            found, why = low.scene, "it takes less of the page"
+            if found.columns > 1:
+                notes = [*without_less(low.remark, low.density), folded_into(found.columns, why)]
+            else:
+                notes = [*([low.remark] if low.remark else []), f"from left to right: {why}"]
     for note in notes:
         options.note(note)
     return found
+
+
+def _is_name(box: Box) -> bool:
+    """Return whether a box has only a name, or a name and the bars of equal parts."""
+    return box.height == 1 or (box.height == 2 and len(box.rows) == 1 and starts_bars(box.rows[0].text))
 
 
 def _is_as_large(detailed: Scene, plain: Scene, options: ExportOptions) -> bool:
@@ -61,7 +81,9 @@ def _chosen_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
         return in_larger_columns(scene, options)
     may_shorten = not options.keeps_labels and options.drawing.overlay is None and options.drawing.density == "short"
     for density, what in LESS_TEXT.items() if may_shorten else ():
-        less = replace(options, drawing=replace(options.drawing, density=density, compact=True), note=ignore_note)
+        less = replace(
+            options, drawing=replace(options.drawing, density=density, bars=True, compact=True), note=ignore_note
+        )
         folded = requested_scene(timeline, n, less, as_picture=True, fits=True)
         if _can_be_read(folded, options):
             options.note(f"{what}: {_TOO_SMALL}")
@@ -83,7 +105,7 @@ def _with_less_detail(timeline: Timeline, n: int, options: ExportOptions, *, may
         return None
     for change in _LESS_DETAIL:
         for density in ("short", *LESS_TEXT) if may_shorten else (options.drawing.density,):
-            drawing = replace(options.drawing, density=density, compact=density != "short")
+            drawing = replace(options.drawing, density=density, bars=True, compact=density != "short")
             less = replace(options, part=replace(part, **change), drawing=drawing, note=ignore_note)
             folded = requested_scene(timeline, n, less, as_picture=True, fits=True)
             if _can_be_read(folded, less):

@@ -13,7 +13,8 @@ from gviz.render.boxes.box_content import Box
 from gviz.render.boxes.edge_content import Edge
 from gviz.render.graphviz.box_label import CHARACTER, ROW
 from gviz.render.graphviz.coordinates import INCH, placing
-from gviz.render.graphviz.direction_and_spacing import BLANK, LANE, ends, flow, repeated, skipping, spacing
+from gviz.render.graphviz.direction_and_spacing import BLANK, ends, flow, is_direct, repeated, skipping, spacing
+from gviz.render.graphviz.parallel_lines import LANE
 from gviz.render.graphviz.process import TooSlowError, draw, draw_all
 from gviz.render.graphviz.scene_drawing import LAYOUT_BOXES, laid_out_or_simple
 from gviz.render.graphviz.spine import spine
@@ -72,7 +73,7 @@ def geometry(scene: Scene, words: Words, options: ExportOptions) -> Geometry:
 
     def laid_out() -> Geometry:
         dot = _dot(scene, words, options.direction)
-        return _read(json.loads(draw(dot, "json", timeout=options.timeout)), scene)
+        return _read(json.loads(draw(dot, "json", timeout=options.timeout)), scene, words)
 
     return laid_out_or_simple(len(scene.boxes), options, laid_out, lambda: _simple(scene))
 
@@ -83,7 +84,9 @@ def geometries(scenes: Sequence[Scene], words: Sequence[Words], options: ExportO
     if max(len(scene.boxes) for scene in scenes) <= LAYOUT_BOXES:
         try:
             drawn = draw_all(dots, "json", timeout=options.timeout)
-            return [_read(json.loads(one), scene) for one, scene in zip(drawn, scenes, strict=True)]
+            return [
+                _read(json.loads(one), scene, labels) for one, scene, labels in zip(drawn, scenes, words, strict=True)
+            ]
         except TooSlowError:  # each of them has this time
             pass
     return [geometry(scene, labels, options) for scene, labels in zip(scenes, words, strict=True)]
@@ -104,9 +107,14 @@ def _dot(scene: Scene, words: Words, direction: Direction) -> str:
     lines += [_dot_box(box, straight.box(box.key)) for box in scene.boxes]
     lines += _dot_frames(scene.boxes)
     for number, edge in enumerate(scene.edges):
-        word = words.get(number, ()) if labelled else ()
+        word = _word(number, edge, words, labelled=labelled)
         lines.append(_dot_line(number, edge, word, weight=straight.weight(number), lane=lanes.get(number, "")))
     return "\n".join([*lines, "}"])
+
+
+def _word(number: int, edge: Edge, words: Words, *, labelled: bool) -> Sequence[str]:
+    """Return the label of a line; none where there is no room for labels, unless the line would mislead without one."""
+    return words.get(number, ()) if labelled or not is_direct(edge) else ()
 
 
 def _dot_box(box: Box, aligned: Mapping[str, str]) -> str:
@@ -148,14 +156,18 @@ def _size(box: Box) -> tuple[int, int]:
     return box.width * CHARACTER + SIDE, box.height * ROW + TOP
 
 
-def _read(drawing: dict[str, Any], scene: Scene) -> Geometry:
+def _read(drawing: dict[str, Any], scene: Scene, words: Words) -> Geometry:
     """Read the positions from Graphviz's JSON, whose y axis points upwards."""
     _, _, right, top = map(float, drawing["bb"].split(","))
     centres = {each["name"]: _point(each["pos"], top) for each in drawing["objects"] if "pos" in each}
     edges = {int(each["id"]): each for each in drawing.get("edges", ())}
     spots = [_spot(centres[box.key], _size(box)) for box in scene.boxes]
     frames = tuple(_frames(drawing["objects"], scene, top))
-    routes = [_route(edges[number], top) for number in range(len(scene.edges))]
+    labelled = scene.labels_lines
+    routes = [
+        _route(edges[number], top, has_label=any(_word(number, edge, words, labelled=labelled)))
+        for number, edge in enumerate(scene.edges)
+    ]
     return Geometry(round(right), round(top), tuple(spots), tuple(routes), frames)
 
 
@@ -172,8 +184,9 @@ def _spot(centre: tuple[float, float], size: tuple[int, int]) -> Spot:
     return Spot(round(x - width / 2), round(y - height / 2), width, height)
 
 
-def _route(edge: dict[str, Any], top: float) -> Route:
-    label = _point(edge["lp"], top) if "lp" in edge else None
+def _route(edge: dict[str, Any], top: float, *, has_label: bool) -> Route:
+    """Return a line at Graphviz's position. A label without text is no place for one: it may be behind a box."""
+    label = _point(edge["lp"], top) if has_label and "lp" in edge else None
     return Route(_path(edge["pos"], top), None if label is None else (round(label[0]), round(label[1])))
 
 

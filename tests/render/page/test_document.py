@@ -3,6 +3,7 @@
 import json
 import re
 from base64 import b64decode, b64encode
+from dataclasses import replace
 from hashlib import sha256
 from html import unescape
 from importlib import import_module
@@ -21,6 +22,7 @@ from gviz.errors import GvizError
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.graph_structure import structure
 from gviz.render.file_formats import exporter_for
+from gviz.render.page import geometry
 from gviz.render.picture_request import ExportOptions, Part, moment_scene
 
 CONTENTS = import_module("gviz.render.page.page_data")  # its function has the same name in the package
@@ -341,3 +343,24 @@ def test_a_small_program_without_modules_has_a_box_for_each_node_on_its_page():
     first, *others = held(page(two_shares().timeline))["graphs"][0]["views"]
     assert not others
     assert not [box for box in first["boxes"] if box[2] == "module"]
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_labels_of_lines_have_room_between_the_boxes_or_are_left_out(compact):
+    def program():
+        x = torch.ones(16, 32, requires_grad=True)
+        y = x * torch.ones(2, 16, 32)
+        z = torch.tanh(y).exp() + x
+        z.sum().backward()
+
+    timeline = timeline_of(program)
+    drawn = replace(moment_scene(timeline, len(timeline), Options()), compact=compact)
+    words = {number: [edge.label or edge.text] for number, edge in enumerate(drawn.edges)}
+    (places,) = geometry.geometries([drawn], [words], ExportOptions(note=lambda _: None))
+    labels = [(route.label, words[number][0]) for number, route in enumerate(places.routes) if route.label]
+    assert bool(labels) is not compact
+    for (x, y), text in labels:
+        half = len(text) * geometry.LETTER / 2
+        for spot in places.spots:
+            beside = x + half <= spot.x or spot.x + spot.width <= x - half
+            assert beside or y + 4 <= spot.y or spot.y + spot.height <= y - 4, text
