@@ -666,6 +666,48 @@ def test_the_direction_of_a_figure_across_two_columns_that_was_requested_is_kept
     assert scene.flow != "LR"
 
 
+def small_resnet():
+    """A chain of eleven boxes whose names have larger text in one column than their values in two."""
+    nn = torch.nn
+
+    class Block(nn.Module):
+        def __init__(self, cin, cout, stride=1):
+            super().__init__()
+            self.conv1, self.conv2 = nn.Conv2d(cin, cout, 3, stride, 1), nn.Conv2d(cout, cout, 3, 1, 1)
+            self.bn1, self.bn2 = nn.BatchNorm2d(cout), nn.BatchNorm2d(cout)
+            self.short = nn.Conv2d(cin, cout, 1, stride) if stride != 1 else nn.Sequential()
+
+        def forward(self, x):
+            out = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
+            return torch.relu(out + self.short(x))
+
+    class ResNet(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem, self.bn = nn.Conv2d(3, 8, 3, 1, 1), nn.BatchNorm2d(8)
+            self.layer1 = nn.Sequential(Block(8, 8), Block(8, 8))
+            self.layer2 = nn.Sequential(Block(8, 16, 2), Block(16, 16))
+            self.head = nn.Linear(16, 10)
+
+        def forward(self, x):
+            x = self.layer2(self.layer1(torch.relu(self.bn(self.stem(x)))))
+            return self.head(nn.functional.adaptive_avg_pool2d(x, 1).flatten(1))
+
+    images, labels = torch.randn(4, 3, 16, 16), torch.arange(4)
+    loss = nn.functional.cross_entropy(ResNet()(images), labels)
+    loss.backward()
+
+
+def test_a_chain_of_names_on_a_slide_is_folded_if_it_then_shows_values(tmp_path):
+    with gviz.record(tmp_path / "t.gviz"):
+        small_resnet()
+    timeline = load(tmp_path / "t.gviz")
+    options = ExportOptions(figure="16:9", note=lambda _: None)
+    scene = figure_detail.picture_scene(timeline, last_moment(timeline), options)
+    assert scene.columns > 1
+    assert all(box.rows for box in scene.boxes)
+
+
 def deep(width):
     """Record layers whose gradients vanish, and a loop that prints their norms."""
     torch.manual_seed(0)

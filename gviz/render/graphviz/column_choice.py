@@ -106,10 +106,12 @@ def in_full_width(timeline: Timeline, n: int, options: ExportOptions, found: Sce
 
     One that is narrow, or whose text is small, is folded into columns. Its boxes, and those that fit into two columns,
     are tried with more text. Columns are chosen if their text is large enough, or larger, and they show no less. A
-    chain is folded by `in_larger_columns`.
+    chain whose boxes show more than names is folded by `in_larger_columns`.
     """
     figure = FIGURES[options.figure or "one-column"]
-    if not figure.fills or found.columns > 1 or options.direction != "auto" or is_chain(found):
+    if not figure.fills or found.columns > 1 or options.direction != "auto":
+        return None
+    if is_chain(found) and any(box.height > 1 for box in found.boxes):
         return None
     better = None
     try:
