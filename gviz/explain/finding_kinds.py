@@ -133,6 +133,7 @@ from gviz.explain.findings.training_loop import (
     recurrent_state,
     reversed_list,
     rising_rate,
+    running_average,
     running_sum,
     schedulers,
     state_reset_each_step,
@@ -853,6 +854,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "an average of models that begins with the average of the last round, so that the weights grow",
         find=carried_average.carried_average,
+    ),
+    Kind(
+        "runaway-average",
+        "warning",
+        "a running average of the weights with the wrong sign or without a factor, which runs away from them",
+        find=running_average.running_averages,
     ),
     Kind(
         "repeated-correction",
