@@ -786,7 +786,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "noise-scale",
         "warning",
-        "noise that is multiplied by the variance of a Gaussian, as its divergence in the loss shows",
+        "noise that is multiplied by another number than the deviation of the Gaussian whose divergence is in the loss",
         find=reparameterization_noise.wrong_noise_scales,
     ),
     Kind(
