@@ -171,11 +171,13 @@ INSIDE = {
         findings.state_and_data.train_eval_mode findings.loss.inverted_loss_mask
         findings.model.inverted_attention_mask findings.loss.contrastive_diagonal
         findings.loss.prediction_range findings.loss.unbounded_loss findings.state_and_data.unread_variable
-        findings.loss.log_scale findings.loss.reparameterization_noise findings.training_loop.schedulers
+        findings.loss.log_scale findings.loss.divergence_of_other_parameter
+        findings.loss.reparameterization_noise findings.training_loop.schedulers
         findings.model.missing_causal_mask findings.loss.early_mean findings.loss.self_comparison
         findings.model.transmittance findings.gradient_values.flat_hinge
         findings.loss.reference_model_penalty findings.loss.constant_policy_ratio
-        findings.training_loop.carried_average findings.loss.constant_term findings.loss.batch_sum
+        findings.training_loop.carried_average findings.training_loop.running_average
+        findings.loss.constant_term findings.loss.batch_sum
         findings.loss.unbalanced_loss_terms findings.state_and_data.sample_order
         findings.training_loop.reversed_list findings.training_loop.uncalled_methods
         findings.missing_gradient.unlearned_buffer findings.loss.label_smoothing

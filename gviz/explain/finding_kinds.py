@@ -134,6 +134,7 @@ from gviz.explain.findings.training_loop import (
     repeated_parameter,
     reversed_list,
     rising_rate,
+    running_average,
     running_sum,
     schedulers,
     state_reset_each_step,
@@ -789,7 +790,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "noise-scale",
         "warning",
-        "noise that is multiplied by the variance of a Gaussian, as its divergence in the loss shows",
+        "noise that is multiplied by another number than the deviation of the Gaussian whose divergence is in the loss",
         find=reparameterization_noise.wrong_noise_scales,
     ),
     Kind(
@@ -857,6 +858,12 @@ KINDS: tuple[Kind, ...] = (
         "warning",
         "an average of models that begins with the average of the last round, so that the weights grow",
         find=carried_average.carried_average,
+    ),
+    Kind(
+        "runaway-average",
+        "warning",
+        "a running average of the weights with the wrong sign or without a factor, which runs away from them",
+        find=running_average.running_averages,
     ),
     Kind(
         "repeated-correction",

@@ -82,3 +82,100 @@ def test_noise_of_another_scale_is_found(name, engine, checks):
 @pytest.mark.parametrize("name", RIGHT)
 def test_noise_of_the_right_scale_is_no_finding(name, engine, checks):
     assert [str(one) for one in found_in(RIGHT[name], engine, checks)[1]] == []
+
+
+BAYESIAN = """
+import torch
+from torch import nn
+F = nn.functional
+torch.manual_seed(0)
+
+class Layer(nn.Module):
+    def __init__(self, n_in, n_out):
+        super().__init__()
+        self.mu = nn.Parameter(torch.randn(n_out, n_in) * 0.3)
+        self.log_sigma = nn.Parameter(torch.full((n_out, n_in), -2.0))
+        self.other = nn.Parameter(torch.full(OTHER, -2.0))
+        self.bias = nn.Parameter(torch.zeros(n_out))
+    def forward(self, x):
+        FORWARD
+    def kl(self):
+        DIVERGENCE
+
+net = nn.Sequential(Layer(1, 8), nn.Tanh(), Layer(8, 1))
+opt = torch.optim.Adam(net.parameters(), lr=0.05)
+x = torch.linspace(-1, 1, 20).unsqueeze(1)
+y = torch.sin(3 * x)
+for step in range(4):
+    loss = F.mse_loss(net(x), y, reduction="sum") + net[0].kl() + net[2].kl()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+OF_WEIGHTS = "w = self.mu + self.log_sigma.exp() * torch.randn(self.mu.shape)\n        return F.linear(x, w, self.bias)"
+OF_RESULTS = (
+    "mean = F.linear(x, self.mu, self.bias)\n"
+    "        var = F.linear(x.pow(2), torch.exp(2 * self.log_sigma))\n"
+    "        return mean + (var + 1e-8).sqrt() * torch.randn_like(mean)"
+)
+CLOSED = "return (0.5 * (self.mu.pow(2) + (2 * s).exp() - 1) - s).sum()"
+OF_OTHER = f"s = self.other  #!\n        {CLOSED}"
+SAMPLED = (
+    "w = self.mu + self.other.exp() * torch.randn(self.mu.shape)  #!\n"
+    "        return (0.5 * w.pow(2) - 0.5 * ((w - self.mu) / self.other.exp()).pow(2) - self.other).sum()"
+)
+DIVERGENCES_OF_OTHERS = {
+    "noise of the weights": ("(n_out, n_in)", OF_WEIGHTS, OF_OTHER),
+    "noise of the results": ("(n_out, n_in)", OF_RESULTS, OF_OTHER),
+    "a sample": ("(n_out, n_in)", OF_WEIGHTS, SAMPLED),
+    "one number for all": ("(1, 1)", OF_RESULTS, OF_OTHER),
+}
+OF_ONE = f"s = self.log_sigma\n        {CLOSED}"
+DIVERGENCES_OF_THE_SAME = {
+    "without a learned prior": ("(1,)", OF_WEIGHTS, OF_ONE),
+    "a learned prior": (
+        "(1,)",
+        OF_WEIGHTS,
+        "s, p = self.log_sigma, self.other\n"
+        "        return (p - s + 0.5 * ((2 * s).exp() + self.mu.pow(2)) / (2 * p).exp() - 0.5).sum()",
+    ),
+    "a learned prior for each weight": (
+        "(n_out, n_in)",
+        OF_RESULTS,
+        "s, p = self.log_sigma, self.other\n"
+        "        return (p - s + 0.5 * ((2 * s).exp() + self.mu.pow(2)) / (2 * p).exp() - 0.5).sum()",
+    ),
+    "a learned precision of fixed weights": (
+        "(n_out, n_in)",
+        "return F.linear(x, self.mu, self.bias) * self.log_sigma.exp().mean()",
+        "return (self.mu.pow(2) * self.other.exp() - self.other).sum()",
+    ),
+    "a parameter that is not used": ("(1,)", OF_WEIGHTS, "return 0.01 * self.mu.pow(2).sum()"),
+}
+
+
+def scales_of_others(one, engine, checks):
+    shape, forward, divergence = one
+    text = BAYESIAN.replace("OTHER", shape)
+    text = text.replace("FORWARD", forward).replace("DIVERGENCE", divergence)
+    outcome = checks.of_text(text, engine)
+    assert outcome.errors == []
+    return text, [found for found in outcome.found if found.finding.kind == "noise-scale"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", DIVERGENCES_OF_OTHERS)
+def test_a_divergence_of_a_parameter_that_scales_no_noise_is_found(name, engine, checks):
+    text, (one,) = scales_of_others(DIVERGENCES_OF_OTHERS[name], engine, checks)
+    assert one.level == "warning"
+    assert "other is in the divergence" in one.finding.text
+    assert "log_sigma scales the noise" in one.finding.text
+    assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
+    edit = one.finding.edit
+    assert (edit is not None and edit.new.strip()) == ("s = self.log_sigma  #!" if "noise" in name else False)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", DIVERGENCES_OF_THE_SAME)
+def test_a_divergence_of_the_scale_of_the_noise_is_right(name, engine, checks):
+    assert scales_of_others(DIVERGENCES_OF_THE_SAME[name], engine, checks)[1] == []

@@ -11,12 +11,14 @@ from gviz.explain.finding import Finding
 from gviz.explain.operation_sets import (
     ELEMENTWISE_PAIRS,
     LOSSES_OF_PAIRS,
+    RESHAPING,
     SAME_NUMBERS,
     WEIGHTED_SUMS,
 )
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.source_edit import (
     operand,
+    wrapped,
 )
 from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import ancestors
@@ -34,6 +36,7 @@ _MOST_NODES = 200
 def broadcast(survey: Survey) -> Iterator[Finding | None]:
     """Yield elementwise operations where neither input has the shape of the result, or a vector meets the columns."""
     yield from _by_column(survey)
+    yield from _by_index(survey)
     reported: set[int] = set()
     for record in survey.ops(*ELEMENTWISE_PAIRS):
         yield None
@@ -119,6 +122,133 @@ def _is_of_samples(survey: Survey, index: NodeRecord) -> bool:
     values = {(value.data, value.stats): value for record in alike if (value := record.value) is not None}
     arrays = [array for value in values.values() if (array := survey.timeline.array(value)) is not None]
     return len(values) > 1 and any(sorted(array.tolist()) != list(range(array.size)) for array in arrays)
+
+
+# A column of indices against rows that have one index each: ``dist.log_prob(actions)`` with (n,1) actions
+
+
+def _by_index(survey: Survey) -> Iterator[Finding | None]:
+    """Yield lookups that take each index for each row, where a loss adds up all of these pairs; each line once.
+
+    ``Categorical(logits).log_prob(actions)`` with ``actions`` of shape (n,1) and ``logits`` of (n,k) gathers (n,n)
+    numbers, and so does ``logits[torch.arange(n), actions]``.
+    """
+    timeline, seen = survey.timeline, set[int]()
+    for record in survey.ops("gather", "index"):
+        if record.created.stack in seen or not record.created.requires_grad or record.created.during[0]:
+            continue
+        yield None
+        operands = _rows_and_index(survey, record)
+        if operands is None:
+            continue
+        rows, index, shapes = operands
+        looked_up = _named_result(survey, record)
+        if not _column_and_row(*shapes) or not _is_sum_of_pairs(survey, record):
+            continue
+        seen.add(record.created.stack)
+        n = record.shape[0]
+        text = titled(
+            f"{{}}: {shape_text(shapes[0])} with {shape_text(shapes[1])} becomes ({n},{n})",
+            label(timeline, looked_up.node),
+        )
+        of_rows = f"{label(timeline, rows.node)} is {shape_text(rows.shape)}"
+        of_index = f"the index {label(timeline, index.node)} is {shape_text(index.shape)}"
+        every = f"{of_rows} and {of_index}: every index is looked up in every row"
+        parts = (Finding("operand", every, index.seq, index.node),)
+        is_column = len(shapes[1]) == 2
+        one = "squeeze(-1) the index" if is_column else "squeeze(1) the rows"
+        fix = f"{one}, so that each row has one index"
+        name, at = timeline.info(index.node).name, survey.at(record)
+        edit = wrapped(timeline, at, name, ".squeeze(-1)") if is_column and name.isidentifier() else None
+        yield Finding("broadcast", text, record.seq, record.node, parts, fix, at, edit=edit)
+
+
+def _rows_and_index(
+    survey: Survey, record: NodeRecord
+) -> tuple[NodeRecord, NodeRecord, tuple[tuple[int, ...], tuple[int, ...]]] | None:
+    """Return what an index looks up, the index of the program, and the shapes of both without what they choose from."""
+    sources = list(survey.sources(record))
+    if record.op == "index":
+        if len(sources) != 3 or len(record.shape) != 2 or len(sources[0].shape) != 2:
+            return None
+        rows, order, index = sources
+        is_each = order.value is not None and order.value.counts_up and len(order.shape) == 1
+        is_index = index.value is not None and "int" in index.value.dtype and not index.value.counts_up
+        return (rows, index, (order.shape, index.shape)) if is_each and is_index else None
+    if len(sources) != 2 or sources[0].op != "expand" or not _is_last(record) or len(record.shape) != 3:
+        return None
+    if survey.at(sources[0]) != survey.at(record):
+        return None  # the program repeats the rows itself
+    rows, index = _before_widening(survey, sources[0]), sources[1]
+    while (source := next(survey.sources(index), None)) is not None and index.op in _INDEX_STEPS:
+        if index.shape != record.shape and survey.at(index) != survey.at(record):
+            break
+        index = source
+    shapes = rows.shape[:-1], index.shape
+    return rows, index, shapes
+
+
+_INDEX_STEPS = {"broadcast_tensors", "expand", "broadcast_to", *SAME_NUMBERS}
+
+
+def _is_last(record: NodeRecord) -> bool:
+    """Return whether a gather is along the last dimension."""
+    return dict(record.created.attrs).get("dim") in (-1, len(record.shape) - 1)
+
+
+def _named_result(survey: Survey, record: NodeRecord) -> NodeRecord:
+    """Return the last tensor that a call made of a lookup by reshaping it only."""
+    while True:
+        users = [survey.nodes[node] for node in survey.timeline.nodes.users(record.node) if node in survey.nodes]
+        same = [user for user in users if user.op in RESHAPING and survey.at(user) == survey.at(record)]
+        if len(same) != 1:
+            return record
+        record = same[0]
+
+
+def _is_sum_of_pairs(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a loss adds up all elements of a lookup, after products and sums with rows and columns only.
+
+    Data with a number for each pair shows that the pairs are wanted, unless it was looked up in the same way. So does
+    an operation between the pairs, such as `logsumexp`.
+    """
+    pairs = _named_result(survey, record)
+    if len(pairs.shape) != 2 or pairs.shape[0] != pairs.shape[1]:
+        return False
+    waiting, seen, is_added_up = [pairs], {pairs.node}, False
+    while waiting and len(seen) < _MOST_NODES:
+        one = waiting.pop()
+        for user in (survey.nodes.get(node) for node in survey.timeline.nodes.users(one.node)):
+            if user is None or user.node in seen or not user.created.requires_grad:
+                continue
+            seen.add(user.node)
+            others = [other for other in survey.sources(user) if other.node != one.node]
+            if any(other.shape == pairs.shape and _is_data_of_pairs(survey, other) for other in others):
+                return False
+            if not user.shape and user.op in ("mean", "sum"):
+                is_added_up = True
+            elif user.shape == pairs.shape and user.op in _ON_LOOKUPS:
+                waiting.append(user)
+            else:
+                return False
+    return is_added_up
+
+
+_ON_LOOKUPS = {
+    "add", "sub", "mul", "div", "neg", "exp", "log", "clamp", "minimum", "maximum", "min", "pow", "square", *RESHAPING,
+}  # fmt: skip
+
+
+def _is_data_of_pairs(survey: Survey, record: NodeRecord) -> bool:
+    """Return whether a tensor is data that is no lookup itself, as the log-probabilities of an earlier policy are."""
+    for _ in range(_MOST_NODES):
+        if record.created.requires_grad or record.op in ("gather", "index"):
+            return False
+        tensors = [one for one in survey.sources(record) if one.shape]
+        if record.op not in _ON_LOOKUPS | SAME_NUMBERS | {"detach"} or len(tensors) != 1:
+            return True
+        record = tensors[0]
+    return True
 
 
 _DIFFERENCES = {"sub", *LOSSES_OF_PAIRS}

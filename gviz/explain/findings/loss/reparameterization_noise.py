@@ -20,6 +20,7 @@ from math import isclose
 
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
+from gviz.explain.findings.loss.divergence_of_other_parameter import divergences_of_other_parameters
 from gviz.explain.loss_terms import Term, summands_by_element
 from gviz.explain.operation_sets import SAME_NUMBERS
 from gviz.explain.program_text import ProgramText, called_name, is_at
@@ -55,7 +56,11 @@ class _Gaussian:
 
 
 def wrong_noise_scales(survey: Survey) -> Iterator[Finding | None]:
-    """Yield lines that multiply noise by another power than the deviation of the Gaussian in the loss."""
+    """Yield lines that multiply noise by another power than the deviation of the Gaussian in the loss.
+
+    Divergences of a parameter that is no part of the noise come first.
+    """
+    yield from divergences_of_other_parameters(survey)
     if not {"exp", "log"} & survey.by_op.keys():
         return
     last = {event.stack: event for _, event in survey.passes if len(event.roots) == 1 and not event.inputs}
