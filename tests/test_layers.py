@@ -177,16 +177,15 @@ INSIDE = {
         findings.model.transmittance findings.gradient_values.flat_hinge
         findings.loss.reference_model_penalty findings.loss.constant_policy_ratio
         findings.training_loop.carried_average findings.training_loop.running_average
-        findings.loss.constant_term findings.loss.batch_sum
-        findings.loss.unbalanced_loss_terms findings.state_and_data.sample_order
-        findings.training_loop.reversed_list findings.training_loop.uncalled_methods
-        findings.missing_gradient.unlearned_buffer findings.loss.label_smoothing
-        findings.training_loop.overwritten_setting findings.state_and_data.data_changed_in_each_epoch
-        findings.loss.denoising_target findings.loss.fisher_information
-        findings.custom_functions.custom_backward_rule findings.training_loop.loss_trend
-        findings.gradient_values.nan_origin findings.gradient_values.grad_sum_over_passes
-        findings.gradient_values.vanishing_exploding findings.training_loop.unchanged_parameters
-        findings.custom_functions.overwritten_incoming_gradient
+        findings.loss.constant_term findings.loss.batch_sum findings.loss.unbalanced_loss_terms
+        findings.state_and_data.sample_order findings.training_loop.reversed_list
+        findings.training_loop.uncalled_methods findings.missing_gradient.unlearned_buffer
+        findings.loss.label_smoothing findings.training_loop.overwritten_setting
+        findings.state_and_data.data_changed_in_each_epoch findings.loss.denoising_target
+        findings.loss.fisher_information findings.custom_functions.custom_backward_rule
+        findings.training_loop.loss_trend findings.gradient_values.nan_origin
+        findings.gradient_values.grad_sum_over_passes findings.gradient_values.vanishing_exploding
+        findings.training_loop.unchanged_parameters findings.custom_functions.overwritten_incoming_gradient
         findings.custom_functions.saved_intermediates findings.model.data_layout
         findings.custom_functions.second_derivatives findings.loss.gradient_penalty
         findings.missing_gradient.unused_argument findings.training_loop.steps_without_new_gradient
