@@ -223,7 +223,7 @@ class Torch(MemoryLog):
 def test_only_the_engines_own_operations_are_run_again():
     assert said(Timeline(Torch(events_of(product))), "set x = 5") == [
         "only recordings of the built-in engine can run again; this is a trace of torch; "
-        "hint: gviz run --engine builtin SCRIPT (or record, whatif); its random numbers are not those of PyTorch."
+        "hint: gviz run --engine builtin --values all SCRIPT (or record); its random numbers are not those of PyTorch."
     ]
 
 
