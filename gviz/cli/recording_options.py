@@ -18,6 +18,9 @@ _NAMED: dict[str, tuple[Keep, int | None]] = {
     "none": ("none", None), "stats": ("stats", None), "small": ("whole", None), "all": ("whole", _EVERYTHING),
 }  # fmt: skip
 
+ALL_VALUES = Keeping(*_NAMED["all"])
+"""What ``--values all`` keeps."""
+
 _OPTION_OF = {
     "first": "--from", "last": "--to", "compiled": "--compiled", "phase": "--phase", "module": "--module",
     "newest": "--last", "max_size": "--max-size", "older": "--keep", "budget": "--budget",

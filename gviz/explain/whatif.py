@@ -87,7 +87,8 @@ def require_engine(timeline: Timeline) -> None:
     if timeline.framework != "gviz.engine":
         raise GvizError(
             f"only recordings of the built-in engine can run again; this is a trace of {shown(timeline.framework)}",
-            hint="gviz run --engine builtin SCRIPT (or record, whatif); its random numbers are not those of PyTorch",
+            hint="gviz run --engine builtin --values all SCRIPT (or record); "
+            "its random numbers are not those of PyTorch",
             exit_code=2,
         )
 
@@ -150,8 +151,27 @@ def value_in_branch(evaluator: Evaluator, view: BranchView, text: str, n: int) -
         return "not known"
 
 
+UNKNOWN_OUTCOME = "no other number that could be run again changes; whether the rest does is not known."
+"""What `difference_rows` yield if only the changed numbers are known to differ, and something could not be run."""
+
+
+def unknown_outcome(timeline: Timeline, branch: Branch, record_command: str) -> GvizError:
+    """Return the error for a branch that answers nothing: it had to stop before any number differed.
+
+    `record_command` records what is needed if values were not stored.
+    """
+    from gviz.rerun.iteration import NOT_STORED
+
+    missing = list(dict.fromkeys(stopped.node for stopped in branch.stopped if stopped.why == NOT_STORED))
+    names = ", ".join(label(timeline, node) for node in missing[:PLACES])
+    more = f" and {len(missing) - PLACES} more" if len(missing) > PLACES else ""
+    why = f"the values of {names}{more} were not stored" if missing else ""
+    hint = record_command if missing else ""
+    return GvizError("it is not known what the change leads to", why=why, hint=hint, exit_code=2)
+
+
 def difference_rows(timeline: Timeline, iteration: Iteration, branch: Branch) -> Iterator[str]:
-    """Yield a row for each node whose numbers differ in the branch, old and new."""
+    """Yield a row for each node whose numbers differ in the branch, old and new; a sentence if none is known to."""
     from gviz.compare.compared_iteration import Side
     from gviz.compare.recording_comparison import compare
     from gviz.compare.tolerance import SAME_NUMBERS
@@ -164,11 +184,12 @@ def difference_rows(timeline: Timeline, iteration: Iteration, branch: Branch) ->
         if one.kind in ("value", "gradient"):
             old, new = _as_different(one.values)
             rows.setdefault(one.pair[0], []).append(f"{one.kind} {old} -> {new}")
-    if not rows:
-        where = "nothing that could be run again" if branch.stopped else "nothing"
-        yield f"{where} depends on it: no number changes."
+    if not rows and not branch.stopped:
+        yield "nothing depends on it: no number changes."
     for node, changed in rows.items():
         yield f"{set_cell_size(clipped(label(timeline, node), _NAME), _NAME)} {', '.join(changed)}"
+    if branch.stopped and rows.keys() <= branch.set_values:
+        yield UNKNOWN_OUTCOME
 
 
 def _as_different(values: tuple[Value | None, Value | None]) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from gviz.render.boxes.graph_options import Level, Options
 from gviz.render.boxes.graph_structure import Structure, structure
 from gviz.render.figure import FIGURES, FigureName, as_figure, page_within
 from gviz.render.option_words import option
-from gviz.render.scene import Scene, scene
+from gviz.render.scene import Scene, States, scene
 from gviz.render.styles import PictureStyle, style_named
 from gviz.render.theme import Direction, Theme
 from gviz.trace.graph_state import Iteration, NodeInfo
@@ -77,6 +77,7 @@ class ExportOptions:
     * `keeps_labels`: the user requested the text in boxes, and it is not shortened.
     * `figure`: the kind of figure, for a picture without everything that is only for the debugger.
     * `columns`: the number of columns for which a figure's graph is chosen: one column has a part of its width.
+    * `other`: the states of nodes in a what-if, next to the recorded ones; `change` is that what-if, for the caption.
     * `note` receives notes about compromises, `progress` receives the progress of long work (0 to 1).
     """
 
@@ -94,6 +95,8 @@ class ExportOptions:
     figure: FigureName | None = None
     keeps_labels: bool = False
     columns: int = 1
+    other: States | None = None
+    change: str = ""
 
     @property
     def look(self) -> PictureStyle:
@@ -317,17 +320,19 @@ def requested_scene(
 
 def scene_of(timeline: Timeline, n: int, words: Options, options: ExportOptions) -> Scene:
     """Return the scene of moment `n` with these options of the graph, as a figure if one is requested."""
-    drawn = moment_scene(timeline, n, words)
+    drawn = moment_scene(timeline, n, words, options.other)
+    if options.change:
+        drawn = replace(drawn, caption=f"{drawn.caption}, what if {options.change}")
     if not options.figure:
         return drawn
     figure = as_figure(drawn, options.colours.form.card, whole=bool(options.part.node or options.part.only))
     return figure if options.legend else replace(figure, key=())
 
 
-def moment_scene(timeline: Timeline, n: int, options: Options) -> Scene:
-    """Return the scene of moment `n`: the whole graph of its iteration."""
+def moment_scene(timeline: Timeline, n: int, options: Options, other: States | None = None) -> Scene:
+    """Return the scene of moment `n`: the whole graph of its iteration; with `other`, next to that of a what-if."""
     shape = moment_structure(timeline, n, options)
-    return scene(shape, timeline, timeline.at(n), tooltips=len(shape.places) <= NAMED)
+    return scene(shape, timeline, timeline.at(n), tooltips=len(shape.places) <= NAMED, other=other)
 
 
 def moment_structure(timeline: Timeline, n: int, options: Options) -> Structure:

@@ -101,11 +101,44 @@ def test_what_could_not_be_run_again_is_said_once_and_nothing_is_made_up(tmp_pat
     gviz("record", "--values", "64", "-o", "large.gviz", "large.py", cwd=tmp_path)
     code, out, _ = gviz_here("whatif", "large.gviz", "y = 5", cwd=tmp_path)
     lines = out.splitlines()
-    assert code == 0
+    assert code == 2
     assert "more: its value was not stored: record with --values all" in lines[0]
     assert [line.split()[1] for line in lines if line.startswith("#")] == ["y"]
     _, out, _ = gviz_here("whatif", "large.gviz", "y = 5", "--show", "z", cwd=tmp_path)
     assert out.splitlines()[-1].split() == ["z", "3002", "not", "known"]
+
+
+def test_an_answer_that_would_need_values_that_were_not_stored_is_unknown(tmp_path):
+    (tmp_path / "large.py").write_text(
+        "import torch\n"
+        "w = torch.nn.Parameter(torch.ones(500))\n"
+        "y = torch.nn.Parameter(torch.tensor(2.0))\n"
+        "for _ in range(2):\n"
+        "    z = (w * y).sum()\n"
+        "    z.backward()\n"
+    )
+    gviz("record", "--engine", "builtin", "-o", "large.gviz", "large.py", cwd=tmp_path)
+    code, out, err = gviz_here("whatif", "large.gviz", "y = 5", cwd=tmp_path)
+    assert code == 2
+    assert "no other number that could be run again changes; whether the rest does is not known." in out.splitlines()
+    assert err.splitlines() == [
+        "gviz: error: it is not known what the change leads to",
+        "  the values of #2 w were not stored",
+        'hint: gviz record --engine builtin --values all -o t.gviz SCRIPT, then gviz whatif t.gviz "y = 5"',
+    ]
+    gviz("record", "--engine", "builtin", "--values", "all", "-o", "t.gviz", "large.py", cwd=tmp_path)
+    code, out, _ = gviz_here("whatif", "t.gviz", "y = 5", "--show", "z", cwd=tmp_path)
+    assert (code, out.splitlines()[-1].split()) == (0, ["z", "1000", "2500"])
+    code, out, _ = gviz("whatif", "large.py", "y = 5", "--show", "z", cwd=tmp_path)
+    assert (code, out.splitlines()[-1].split()) == (0, ["z", "1000", "2500"])  # a script is recorded with all values
+
+
+def test_a_script_for_pytorch_is_refused_before_it_runs(tmp_path):
+    (tmp_path / "program.py").write_text("print('ran')\n")
+    code, out, err = gviz("whatif", "--engine", "torch", "program.py", "x = 5", cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert "ran" not in err
+    assert err.splitlines()[-1].startswith("hint: gviz whatif program.py ")
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,17 @@ def test_the_gradient_of_what_was_changed_is_whole():
     assert all(one.startswith("#") for one in others)
 
 
-def test_a_picture_says_that_it_is_of_the_recording(timeline, tmp_path):
-    path = tmp_path / "x.dot"
+@pytest.mark.parametrize("suffix", ["dot", "txt"])
+def test_a_picture_shows_both_numbers_and_its_caption_names_the_change(timeline, tmp_path, suffix):
+    path = tmp_path / f"both.{suffix}"
+    assert "without the what-if" not in said(timeline, "set x = 5", f"export {path}")[-1]
+    drawn = path.read_text()
+    assert "what if x = 5" in drawn
+    assert "3 → 5" in drawn
+
+
+def test_a_moving_picture_says_that_it_is_of_the_recording(timeline, tmp_path):
+    path = tmp_path / "x.anim.svg"
     assert said(timeline, "set x = 5", f"export {path}")[-1].endswith("; it shows the recording without the what-if.")
     assert "without the what if" not in said(timeline, f"export {path}")[-1]
 
@@ -223,7 +232,7 @@ class Torch(MemoryLog):
 def test_only_the_engines_own_operations_are_run_again():
     assert said(Timeline(Torch(events_of(product))), "set x = 5") == [
         "only recordings of the built-in engine can run again; this is a trace of torch; "
-        "hint: gviz run --engine builtin SCRIPT (or record, whatif); its random numbers are not those of PyTorch."
+        "hint: gviz run --engine builtin --values all SCRIPT (or record); its random numbers are not those of PyTorch."
     ]
 
 

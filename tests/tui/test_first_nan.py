@@ -1,5 +1,7 @@
 """The screen where the first nan or infinity appears says where, why, and what to press next."""
 
+import re
+
 from driving import app_of, rows_of, transcript
 from recording import timeline_of
 
@@ -21,6 +23,14 @@ def root():
     length = (weight * torch.tensor([1.0, 0.0, 2.0])).sqrt()
     loss = length.sum()
     loss.backward()
+
+
+def masked_softmax():
+    scores = torch.ones(2, 3, requires_grad=True)
+    mask = torch.tensor([[True, False, False], [True, True, True]])
+    hidden = scores.masked_fill(mask, -torch.inf)
+    shares = torch.softmax(hidden, dim=1)
+    shares.sum().backward()
 
 
 async def panel(program):
@@ -52,6 +62,18 @@ async def test_the_smallest_screen_has_place_cause_fix_and_keys():
 async def test_a_number_of_a_backward_rule_says_so():
     rows = await panel(root)
     assert " ".join(rows[1:3]).startswith("the first inf: backward of #")
+
+
+async def test_line_and_cause_are_those_of_the_node_that_is_named():
+    """The -inf of the mask is meant: the nan of the softmax is the first bad number, and the mask is where from."""
+    text = " ".join(await panel(masked_softmax))
+    first = masked_softmax.__code__.co_firstlineno
+    mask, softmax = first + 3, first + 4
+    cause = text[text.index("the first nan: #") : text.index("next e: why in full")]
+    assert re.search(
+        rf"softmax +at +test_first_nan.py:{softmax} in masked_softmax +why +hidden\[1, :\] is all -inf", cause
+    )
+    assert re.search(rf"from #\d+ hidden = masked_fill +at +test_first_nan.py:{mask} +fix", cause)
 
 
 def test_a_stop_at_nan_says_what_it_stopped_at():

@@ -273,6 +273,15 @@ async def test_the_key_that_closes_a_page_also_acts(keys, position):
         assert app.screen_stack[0].cursor.position == position
 
 
+async def test_space_closes_a_page_and_plays():
+    app = app_of(demo(), at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("question_mark", "space")
+        await pilot.pause()
+        assert not isinstance(app.screen, SheetScreen)
+        assert app.screen.controller.player.is_playing
+
+
 async def test_help_and_inspector_open_and_close():
     app = app_of(demo())
     async with app.run_test(size=(80, 24)) as pilot:

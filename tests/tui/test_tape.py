@@ -53,6 +53,16 @@ def loop():
         (w * 2).sum().backward()
 
 
+async def test_the_title_names_the_iteration_now_if_the_rows_are_of_an_older_one():
+    """A parameter is made once, and its .grad changes in every iteration."""
+    recorded = timeline_of(loop)
+    app = app_of(recorded, at=len(recorded))
+    async with app.run_test(size=(100, 24)) as pilot:
+        await pilot.press("9", *":sel 1", "enter")
+        await pilot.pause()
+        assert app.screen.query_one(Tape).border_title.endswith("; now 30")
+
+
 async def test_the_title_names_the_iterations_in_view():
     app = app_of(recorded := timeline_of(loop), at=1)
     async with app.run_test(size=(100, 24)) as pilot:
@@ -65,7 +75,7 @@ async def test_the_title_names_the_iterations_in_view():
         await pilot.press("G")
         await pilot.pause()
         first = recorded.info(int(rows_of(tape)[1].split()[0])).iteration + 1
-        assert tape.border_title == f"9 Tape, iterations {first} to 30"
+        assert tape.border_title == f"9 Tape, iterations {first} to 30; now 1"
     app = app_of(timeline(), at=1)
     async with app.run_test(size=(100, 24)) as pilot:
         await pilot.press("9")

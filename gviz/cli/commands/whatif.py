@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from gviz.api import output_files
-from gviz.cli import streams
+from gviz.cli import shell_quoting, streams
 from gviz.cli.argument_order import OptionsAfterScript
 from gviz.cli.options import GlobalOptions, at_option
-from gviz.cli.program_run import Program, engine_option
+from gviz.cli.program_run import Program, engine_option, is_trace
 from gviz.cli.progress import with_progress
 from gviz.cli.recording_input import trace_of
+from gviz.cli.recording_options import ALL_VALUES
 from gviz.errors import GvizError
 from gviz.program.recording_request import Engine
 from gviz.tui.glyphs import wants_ascii
@@ -72,7 +73,8 @@ def command(
 ) -> None:
     """Change a number and recompute what follows.
 
-    A script is run first, and its trace is not kept. Only recordings of the built-in engine can run again.
+    A script is run first, by the built-in engine, which is the only one whose operations can run again. All values
+    are recorded for it, and its trace is not kept. A TRACE needs gviz record --engine builtin --values all.
 
     CHANGE is "x = 5", "w[0, 1] = 0" or "grad z = 2". One of several may be a range, "x = -3..3", which draws
     curves. Every operation and pass of one iteration runs again, without the program: the last iteration, or that
@@ -87,13 +89,13 @@ def command(
     if output is not None:
         output_files.refuse_picture(output, Path(source), force=force)
         _refuse_suffix(output, is_range=any(".." in change for change in changes))
-    with trace_of(Program((source, *arguments), engine=engine)) as trace, open_trace(trace) as log:
+    with trace_of(_program(source, arguments, engine)) as trace, open_trace(trace) as log:
         timeline = with_progress(read_timeline(log))
         iteration = timeline.iteration_at(moment_of(timeline, at) if at else len(timeline))
         shows = expressions_in(show or "")
         ranges = [change for change in changes if list(sweep(change, points))]
         if not ranges:
-            branch = _branch(timeline, iteration, changes, shows)
+            branch = _branch(timeline, iteration, changes, shows, is_trace=is_trace(Path(source)))
             if output is not None:
                 _keep(branch, output, force=force)
             return
@@ -105,27 +107,51 @@ def command(
             _print(over, drawn, ascii=settings.ascii or wants_ascii())
 
 
-def _branch(timeline: Timeline, iteration: Iteration, changes: Sequence[str], shows: Sequence[str]) -> Branch:
-    """Run a branch and print what differs in it."""
+def _program(source: str, arguments: Sequence[str], engine: Engine) -> Program:
+    """Return the program to record: by the built-in engine, with all values, because both are needed to run it again.
+
+    Raises `GvizError` before a script runs if PyTorch is to run it.
+    """
+    if engine == "torch" and not is_trace(Path(source)):
+        script = shell_quoting.word(source)
+        raise GvizError(
+            "only recordings of the built-in engine can run again",
+            hint=f"gviz whatif {script} ... without --engine torch: the built-in engine then runs the script",
+            exit_code=2,
+        )
+    return Program((source, *arguments), engine="builtin", keeping=ALL_VALUES)
+
+
+def _branch(
+    timeline: Timeline, iteration: Iteration, changes: Sequence[str], shows: Sequence[str], *, is_trace: bool
+) -> Branch:
+    """Run a branch and print what differs in it. Raises `GvizError` if that is not known of any number."""
     from gviz.explain.whatif import (
+        UNKNOWN_OUTCOME,
         ambiguous_names,
         branch_of,
         difference_rows,
         rerun_sentences,
         stop_sentences,
+        unknown_outcome,
         untraced_number_sentences,
     )
 
     branch = branch_of(timeline, iteration, changes)
+    rows = list(difference_rows(timeline, iteration, branch))
     answer = (
         rerun_sentences(timeline, iteration),
         ambiguous_names(timeline, iteration, changes),
         stop_sentences(timeline, branch),
-        _shown(timeline, branch, iteration, shows) if shows else difference_rows(timeline, iteration, branch),
+        _shown(timeline, branch, iteration, shows) if shows else rows,
         untraced_number_sentences(timeline, iteration),
     )
     for line in chain.from_iterable(answer):
         click.echo(line)
+    if UNKNOWN_OUTCOME in rows:
+        again = " ".join(f'"{change}"' for change in changes)
+        command = f"gviz record --engine builtin --values all -o t.gviz SCRIPT, then gviz whatif t.gviz {again}"
+        raise unknown_outcome(timeline, branch, command if is_trace else "")
     return branch
 
 

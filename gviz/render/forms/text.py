@@ -26,7 +26,9 @@ def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     check_moment(timeline, n)
     words, moment = drawing(timeline, n, options), timeline.at(n)
     shape = moment_structure(timeline, n, replace(words, tensors="line"))
-    drawn = scene(shape, timeline, moment)
+    drawn = scene(shape, timeline, moment, other=options.other)
+    if options.change:
+        drawn = replace(drawn, caption=f"{drawn.caption}, what if {options.change}")
     _, edges = parts(replace(shape, places=(), options=words), timeline, moment)
     return text(replace(drawn, edges=edges), characters(shape, drawn, moment))
 

@@ -274,9 +274,10 @@ _PROGRAM = (
 _WHAT_IF = (
     Spec("whatif", (), "[CHANGE]",
          "what would follow from another number: x = 5, w[0, 1] = 0, grad z = 2; curves for a range, "
-         "x = -3..3 --show z,x.grad",
+         "x = -3..3 --show z,x.grad; undo leaves it",
          with_session(what_if.what_if)),
-    Spec("undo", (), "", "undo the last change of whatif", with_session(what_if.undo)),
+    Spec("undo", (), "", "undo the last change of whatif; after the first one the recording is shown again",
+         with_session(what_if.undo)),
     Spec("gradcheck", (), "[PLACE]", "compare the outgoing gradients of a node with finite differences",
          with_session(what_if.gradcheck)),
 )  # fmt: skip

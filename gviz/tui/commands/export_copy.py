@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +28,9 @@ from gviz.values.plain_text import clipped, shown, text_of
 from gviz.values.value import Value
 from gviz.values.value_text import grad, short
 
+if TYPE_CHECKING:
+    from gviz.rerun.branch import BranchView
+
 TIMEOUT = 10.0
 """Seconds that Graphviz gets while the user waits; then a simpler layout is drawn."""
 
@@ -34,13 +39,24 @@ def export(session: Session, path: str) -> Answer:
     """Run ``export FILE``: the current moment, or the branch of a what-if as a recording."""
     if path.endswith(what_if.SUFFIX):
         return what_if.export_branch(session, path)
-    written, *notes = _write(session.timeline, session.cursor.position, path)
-    of = "; it shows the recording without the what-if" if session.branch_view is not None else ""
+    position, view = session.cursor.position, session.branch_view
+    view = view if view is not None and view.covers(position) and not _is_series(path) else None
+    written, *notes = _write(session.timeline, position, path, view)
+    is_left_out = session.branch_view is not None and view is None
+    of = "; it shows the recording without the what-if" if is_left_out else ""
     return Answer((f"{written}{of}.", *(f"{note}." for note in notes)))
 
 
-def _write(timeline: Timeline, n: int, path: str) -> tuple[str, ...]:
-    """Write moment `n` to a new file, in the format of its suffix.
+_SERIES = (".html", ".htm", ".anim.svg", ".gif")
+
+
+def _is_series(path: str) -> bool:
+    """Return whether a file has many moments, of which a what-if covers only some."""
+    return path.lower().endswith(_SERIES)
+
+
+def _write(timeline: Timeline, n: int, path: str, view: BranchView | None) -> tuple[str, ...]:
+    """Write moment `n` to a new file, in the format of its suffix; with the numbers of a what-if next to its own.
 
     Returns what was done, and notes about the file, each without a full stop.
     """
@@ -49,7 +65,11 @@ def _write(timeline: Timeline, n: int, path: str) -> tuple[str, ...]:
 
     notes: list[str] = []
     exporter = exporter_for(path)
-    picture = exporter.render(timeline, n, ExportOptions(timeout=TIMEOUT, note=notes.append))
+    options = ExportOptions(timeout=TIMEOUT, note=notes.append)
+    if view is not None:
+        changes = ", ".join(map(shown, view.changes))
+        options = replace(options, other=partial(view.states, n=n), change=changes)
+    picture = exporter.render(timeline, n, options)
     data = picture if isinstance(picture, bytes) else picture.encode("utf-8", "backslashreplace")
     write_new(path, data)
     return (f"wrote {shown(path)} (event {n})", *(note.rstrip(".") for note in notes))

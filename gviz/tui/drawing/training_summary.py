@@ -8,12 +8,21 @@ from dataclasses import replace
 from math import isfinite
 from typing import TypeAlias
 
-from gviz.events import DataSet, GradAccumulated, GradFlowed, GradSet, OptimizerStarted, StorageWritten
-from gviz.explain.display_names import called
+from gviz.events import (
+    DataSet,
+    GradAccumulated,
+    GradFlowed,
+    GradSet,
+    NodeCreated,
+    OptimizerStarted,
+    StorageWritten,
+)
+from gviz.explain.display_names import called, label_at
 from gviz.explain.finding import Finding
+from gviz.explain.findings.gradient_values.nan_arithmetic import meeting_numbers
 from gviz.explain.iteration_words import finished_unrecorded, iteration_called
 from gviz.explain.program_text import line_text
-from gviz.explain.source_frames import frame_text
+from gviz.explain.source_frames import frame_text, innermost
 from gviz.explain.training import (
     LossProgress,
     ModuleGradient,
@@ -365,9 +374,15 @@ def nonfinite_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[
     kind, info = timeline.error_index.kind_of_first_bad(), timeline.info(moment.actor)
     rule = "backward of " * isinstance(moment.event, GradFlowed)
     yield from wrapped(line((f"the first {kind}: {rule}#{info.node} {called(info)}", "error")), width, 2)
+    is_origin = finding.node in (0, info.node)  # if not, it came from an infinity that the program meant, as in a mask
+    at = finding.at if is_origin else innermost(info)
+    cause = (
+        (finding.parts[0] if finding.parts else finding).text if is_origin else _own_cause(timeline, moment, finding)
+    )
     rows: list[tuple[str, list[Span]]] = [
-        ("at", [(frame_text(finding.at), "")] if finding.at is not None else []),
-        ("why", [(_without_statistics(finding.parts[0] if finding.parts else finding), "")]),
+        ("at", [(frame_text(at), "")] if at is not None else []),
+        ("why", [(_without_statistics(cause), "")] if cause else []),
+        ("from", [] if is_origin else [(label_at(timeline, finding.node), "")]),
         ("fix", [(finding.fix, "title")] if finding.fix else []),
         ("next", [("e", "key"), (": why in full · ", ""), ("S", "key"), (": back", "")]),
     ]
@@ -377,9 +392,18 @@ def nonfinite_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[
     yield ()
 
 
-def _without_statistics(finding: Finding) -> str:
+def _own_cause(timeline: Timeline, moment: Moment, finding: Finding) -> str:
+    """Return the fact about the node of this moment, in a finding about another one from which the number came.
+
+    ``s[3, :] is all -inf`` of a softmax, whose -inf a mask wrote; empty if there is none.
+    """
+    met = meeting_numbers(timeline, moment.actor) if isinstance(moment.event, NodeCreated) else ""
+    return met or next((part.text for part in finding.parts if part.node == moment.actor), "")
+
+
+def _without_statistics(cause: str) -> str:
     """Return a cause without the statistics of the result, which the row of its value shows."""
-    return _STATISTICS.sub("", finding.text)
+    return _STATISTICS.sub("", cause)
 
 
 _CAUSE_COLUMN = 5

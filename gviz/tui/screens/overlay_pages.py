@@ -125,7 +125,7 @@ class SheetScreen(Overlay):
     ) -> None:
         super().__init__()
         self._title, self._draw, self._glyphs = title, draw, glyphs
-        self._closing_keys, self._take = {"escape", "enter", "space", *closing}, take
+        self._closing_keys, self._take = {"escape", "enter", *closing}, take
 
     def compose(self) -> ComposeResult:
         """Yield the page."""

@@ -84,6 +84,9 @@ class Tape(Lines):
             first, last = (timeline.iterations[timeline.info(node).iteration].number for node in ends)
             word = iteration_called(timeline)
             name = f"Tape, {word} {first:,}" if first == last else f"Tape, {word}s {first:,} to {last:,}"
+            now = timeline.iteration_at(self.moment.n).number  # later than that of a parameter, whose .grad changes now
+            if not first <= now <= last:
+                name = f"{name}; now {now:,}"
         self.set_title(panel_title("tape", name))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
