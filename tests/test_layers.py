@@ -159,7 +159,8 @@ INSIDE = {
         findings.errors.module_misuse findings.errors.error_messages findings.loss.broadcast
         findings.loss.masked_mean findings.model.one_flag_for_all_rows findings.model.activation_twice
         findings.model.default_normalization_dimension findings.loss.shifted_labels
-        findings.loss.attached_target findings.loss.loss_of_other_part findings.missing_gradient.cut_summand
+        findings.loss.attached_target findings.loss.collapsing_views findings.loss.loss_of_other_part
+        findings.missing_gradient.cut_summand
         findings.missing_gradient.selection_without_history findings.loss.target_range
         findings.loss.target_in_input findings.training_loop.running_sum findings.training_loop.kept_graphs
         findings.missing_gradient.unused_losses findings.training_loop.recurrent_state

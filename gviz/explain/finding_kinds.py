@@ -43,6 +43,7 @@ from gviz.explain.findings.loss import (
     attached_target,
     batch_sum,
     broadcast,
+    collapsing_views,
     constant_policy_ratio,
     constant_term,
     contrastive_diagonal,
@@ -828,6 +829,12 @@ KINDS: tuple[Kind, ...] = (
         "note",
         "a loss whose target depends on trained parameters",
         find=attached_target.attached_target,
+    ),
+    Kind(
+        "collapsing-views",
+        "warning",
+        "a loss that only pulls two results of one model together, so that both become constant",
+        find=collapsing_views.collapsing_views,
     ),
     Kind(
         "reaches-other-part",

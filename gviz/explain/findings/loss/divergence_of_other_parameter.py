@@ -137,7 +137,7 @@ def _finding(survey: Survey, other: int, used: int, product: NodeRecord, nodes: 
     noise = f"{label_at(timeline, product.node)} multiplies the noise, and no term without data has {names[1]}"
     second = Finding("scale", noise, product.seq, product.node, at=survey.at(product))
     one, right = timeline.info(other).name, timeline.info(used).name
-    fix = f"one parameter for both: {right} in the divergence, or {one} for the noise"
+    fix = f"the same parameters for both: {right} in the divergence, or {one} for the noise"
     is_alike = survey.nodes[other].shape == survey.nodes[used].shape
     edit = _renamed(survey, at, one, right) if is_alike and len(readings) == 1 else None
     return Finding("noise-scale", text, user.seq, other, (first, second), fix, at, edit=edit)
