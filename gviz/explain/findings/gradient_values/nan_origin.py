@@ -60,6 +60,7 @@ from gviz.explain.findings.gradient_values.nan_remedies import (
     DIVERGING,
     LEAPT,
     LEFT_OUT,
+    NO_ELEMENTS,
     NO_LABELS,
     NONZERO_NORM,
     OPTIMIZER_IN_HALF,
@@ -695,7 +696,8 @@ def _born(timeline: Timeline, node: int) -> Finding:
         return Finding("nan-born", text, info.born, node, (numbers,), remedy, innermost(info))
     if reason := no_labels(timeline, node):
         part = Finding("computed", reason, info.born, node)
-        return Finding("nan-born", text, info.born, node, (part, numbers), NO_LABELS, innermost(info))
+        fix = NO_ELEMENTS if "no element" in reason else NO_LABELS
+        return Finding("nan-born", text, info.born, node, (part, numbers), fix, innermost(info))
     if reason := too_short(timeline, node):
         part, at = Finding("computed", reason, info.born, node), innermost(info)
         edit = with_keyword(timeline, at, "ctc_loss", "zero_infinity", "True")

@@ -353,4 +353,8 @@ LEFT_OUT = "leave the nan out before the operation: f(x[ok]) instead of f(x)[ok]
 
 NO_LABELS = "skip a batch without labels, or divide a sum by max(count, 1): the mean of nothing is nan"
 
+NO_ELEMENTS = (
+    "skip it if nothing is selected (if keep.any()), or divide a sum by max(count, 1): the mean of nothing is nan"
+)
+
 TOO_SHORT = "zero_infinity=True skips such a pair; or use a longer input or a shorter target"
