@@ -817,8 +817,12 @@ def _is_blind(timeline: Timeline, node: int) -> bool:
 def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:
     """Return the inputs of the node."""
     how, text = computation(timeline, node), formula_text(timeline, node)
+    if len(text) > _LONGEST_FORMULA:  # the shapes of many arrays say as much as their numbers
+        text = how.text
     return (Finding("computed", f"forward it was {text}", how.event, node),) if text else ()
 
+
+_LONGEST_FORMULA = 240
 
 _FIRST_NAN = "the first nan"
 
