@@ -12,6 +12,15 @@ DROPOUTS = frozenset({"dropout", "dropout1d", "dropout2d", "dropout3d", "native_
 PRODUCTS = DROPOUTS | {"mul", "mm", "addmm", "bmm", "baddbmm", "matmul", "mv", "dot", "convolution"}
 """The incoming gradient is multiplied by the other input."""
 
+_SUMMANDS = {"addmm": 0, "baddbmm": 0, "convolution": 2}
+"""Products that also add an input, such as a bias: its slot. Its rule only sums, whatever the other inputs are."""
+
+
+def multiplies(op: str, slot: int) -> bool:
+    """Return whether the rule of an operation for an input multiplies the incoming gradient by the other inputs."""
+    return op in PRODUCTS and _SUMMANDS.get(op) != slot
+
+
 SOFTMAXES = frozenset({"softmax", "log_softmax"})
 
 WEIGHTING = frozenset({"softmax", "_safe_softmax"})

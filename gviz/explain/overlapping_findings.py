@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from gviz.events import ScopeEntered
 from gviz.explain.finding import Checked, Finding, whole
+from gviz.explain.findings.gradient_values.nan_remedies import DIVERGING, LEAPT
 from gviz.explain.findings.training_loop.rising_rate import RATE_THAT_WORKED
 from gviz.explain.source_frames import innermost
 from gviz.explain.tracking import ancestors
@@ -143,6 +144,34 @@ def _without_nan_of_masks(found: Sequence[Checked]) -> list[Checked]:
     return list(found)
 
 
+def _of_growth(timeline: Timeline, finding: Finding, cause: Finding) -> bool:
+    """Return whether a finding is one of numbers that grew: a nan only if the reason of it is that they did."""
+    return finding.event > cause.event and (finding.kind not in _OF_NAN or finding.fix in (DIVERGING, LEAPT))
+
+
+def _wrong_dimension_of_vanishing(found: Sequence[Checked]) -> list[Checked]:
+    """Return the findings without the gradient that dies out at a softmax over a wrong dimension.
+
+    It shows that the softmax does harm: a note about the dimension becomes as sure as the finding that it replaces.
+    """
+    wrong = {_line(one.finding.at) for one in found if one.finding.kind == "softmax-dim" and one.finding.at}
+    died = {
+        _line(one.finding.at): one
+        for one in found
+        if one.finding.kind == "vanishing" and one.finding.at and _line(one.finding.at) in wrong
+    }
+    rest = [one for one in found if one not in died.values()]
+    return [
+        replace(one, level="warning")
+        if one.finding.kind == "softmax-dim"
+        and one.level == "note"
+        and (other := died.get(_line(one.finding.at))) is not None
+        and other.level != "note"
+        else one
+        for one in rest
+    ]
+
+
 def _not_falling_only_alone(found: Sequence[Checked]) -> list[Checked]:
     """Return the findings without a loss that does not fall, if there are others: they are the reason, or may be."""
     rest = [one for one in found if one.finding.kind != "not-falling"]
@@ -189,6 +218,8 @@ _RULES: tuple[_Rule | Callable[[Sequence[Checked]], list[Checked]], ...] = (
     _rule("not-called", _has_part("without-train"), "trained-in-eval"),
     # Numbers that grow. Steps are too large for another reason if gradients add up, or if the loss has no least value.
     _without_nan_of_masks,
+    _wrong_dimension_of_vanishing,
+    _rule("no-log-probabilities", _of_growth, "large-steps", *_OF_LARGE_NUMBERS, has_to_be_sure=True),
     _rule("rising-rate", _after_the_rate_that_worked, *_OF_LARGE_NUMBERS, has_to_be_sure=True),
     _rule("large-start", _anywhere, "large-steps", *_OF_LARGE_STEPS, has_to_be_sure=True),
     _rule(_OF_MANY_STEPS, _anywhere, "large-steps"),

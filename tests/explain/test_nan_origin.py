@@ -1,6 +1,7 @@
 """A nan or inf that reached a parameter: told as it was then, and followed back through the optimizer's step."""
 
 import math
+import re
 
 import pytest
 from explain.programs import HERE, line_of, recorded, recorded_text
@@ -786,3 +787,37 @@ def test_a_triangle_without_a_softmax_is_no_causal_mask(engine, checks):
         "far = (w @ w.T).masked_fill(mask, float('inf'))\nnear = far.min(1)[0]\nnear.sum().backward()\n"
     )
     assert not [one for one in checks.of_text(text, engine).found if "whole first row" in one.finding.text]
+
+
+OWN_NORMALIZATION = """
+import torch
+import torch.nn as nn
+
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(3):
+    p = net(torch.randn(8, 4))
+    opt.zero_grad()
+    (p - (p.detach() if step == 1 else 0.0)).pow(2).mean().backward()
+    for q in net.parameters():
+        WRITE
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    "write", ["q.grad /= q.grad.norm()", "q.grad.div_(q.grad.abs().max())", "q.grad.mul_(1 / q.grad.norm())"]
+)
+def test_gradients_that_a_loop_divides_by_zero_are_one_finding_about_the_first(write, engine, tmp_path):
+    timeline = recorded_text(OWN_NORMALIZATION.replace("WRITE", write), tmp_path, engine)
+    (found,) = (one.finding for one in check(timeline) if one.finding.kind == "nan-born")
+    assert re.search(r"in the \.grad of #\d+ 0\.weight \(and 3 more\)$", found.text)
+    assert found.parts[0].text.endswith(" is 0, and the line divides by it")
+    assert "(norm + 1e-8)" in found.fix
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+def test_gradients_that_a_loop_divides_by_a_little_more_than_zero_are_healthy(engine, tmp_path):
+    text = OWN_NORMALIZATION.replace("WRITE", "q.grad /= q.grad.norm() + 1e-8")
+    assert "nan-born" not in {one.finding.kind for one in check(recorded_text(text, tmp_path, engine))}

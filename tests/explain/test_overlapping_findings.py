@@ -54,3 +54,18 @@ def test_a_nan_before_the_rate_rose_too_far_is_not_of_the_rate():
     rate = one("rising-rate", numbers=(Number(RATE_THAT_WORKED, 0.1, 5),))
     assert kinds(rate, one("nan-born", event=8)) == ["rising-rate"]
     assert kinds(rate, one("nan-born", event=3)) == ["rising-rate", "nan-born"]
+
+
+def test_scores_that_are_no_log_probabilities_are_the_reason_of_what_grows_after_them():
+    cause = one("no-log-probabilities", event=5)
+    assert kinds(cause, one("exploding"), one("diverging"), one("large-steps")) == ["no-log-probabilities"]
+    assert kinds(one("no-log-probabilities", "note", event=5), one("exploding")) == [cause.finding.kind, "exploding"]
+    assert kinds(cause, one("nan-born")) == ["no-log-probabilities", "nan-born"]  # it has another reason
+
+
+def test_a_gradient_that_dies_out_at_a_softmax_over_a_wrong_dimension_makes_its_note_sure():
+    (found,) = without_consequences(None, [one("vanishing", line=3), one("softmax-dim", "note", line=3)])
+    assert (found.finding.kind, found.level) == ("softmax-dim", "warning")
+    (found,) = without_consequences(None, [one("vanishing", "note", line=3), one("softmax-dim", "note", line=3)])
+    assert (found.finding.kind, found.level) == ("softmax-dim", "note")
+    assert kinds(one("vanishing", line=4), one("softmax-dim", "note", line=3)) == ["vanishing", "softmax-dim"]

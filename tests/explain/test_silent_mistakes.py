@@ -769,6 +769,34 @@ h = net(x)
 ignored = torch.arange(6)[None] < torch.tensor([2, 3, 4, 5])[:, None]  # mask
 out((h * (~ignored)[..., None]).sum(1)).pow(2).mean().backward()
 """,
+    "gradients that clipping leaves nothing of": """
+w = nn.Parameter(torch.full((4,), 2.0))
+opt = torch.optim.SGD([w], lr=0.05)
+for i in range(4):
+    opt.zero_grad()
+    (w * 3).sum().backward()
+    nn.utils.clip_grad_norm_([w], 1e-8)
+    opt.step()
+""",
+    "gradients that a line of the program leaves nothing of": """
+w = nn.Parameter(torch.full((4,), 2.0))
+opt = torch.optim.SGD([w], lr=0.05)
+for i in range(4):
+    opt.zero_grad()
+    (w * 3).sum().backward()
+    w.grad *= 1e-9
+    opt.step()
+""",
+    "a mean of an empty selection": """
+w = torch.randn(4, 3, requires_grad=True)
+y = torch.zeros(10, dtype=torch.long)
+keep = y == 2
+F.cross_entropy((torch.randn(10, 4) @ w)[keep], y[keep]).backward()
+""",
+    "a mean of no number": """
+w = torch.randn(4, requires_grad=True)
+(w * 2)[w > 100].mean().backward()
+""",
     "training of a deepcopy": """
 net = nn.Linear(3, 4)
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -1342,6 +1370,28 @@ EXPECTED = {
         "invert the mask",
         "# mask",
     ),
+    "gradients that clipping leaves nothing of": (
+        "warning",
+        "unchanged",
+        ["4 steps of the optimizer did not change", "|g| 6, and clip_grad_norm_ at", "left |g| 1e-08"],
+        "clip at a larger norm",
+        "clip_grad_norm_",
+    ),
+    "gradients that a line of the program leaves nothing of": (
+        "warning",
+        "unchanged",
+        ["|g| 6, and a line of the program at", "left |g| 6e-09"],
+        "keep more of the gradient",
+        "w.grad *= 1e-9",
+    ),
+    "a mean of an empty selection": (
+        "error",
+        "nan-born",
+        ["it is the mean of no element"],
+        "if nothing is selected",
+        "cross_entropy",
+    ),
+    "a mean of no number": ("error", "nan-born", ["it is the mean of no element"], "if nothing is selected", "mean()"),
     "training of a deepcopy": (
         "warning",
         "copied-model",
@@ -1448,6 +1498,22 @@ ONLY_TORCH = {
     "weights of a state dict in a functional call",
 }
 HEALTHY = {
+    "a loss that leaves out a batch without a selected element": """
+w = torch.randn(4, 3, requires_grad=True)
+for label in (0, 2):
+    keep = torch.zeros(10, dtype=torch.long) == label
+    if keep.any():
+        F.cross_entropy((torch.randn(10, 4) @ w)[keep], torch.zeros(10, dtype=torch.long)[keep]).backward()
+""",
+    "gradients that clipping makes small": """
+w = nn.Parameter(torch.full((4,), 2.0))
+opt = torch.optim.SGD([w], lr=0.5)
+for i in range(4):
+    opt.zero_grad()
+    (w * 3000).sum().backward()
+    nn.utils.clip_grad_norm_([w], 1e-2)
+    opt.step()
+""",
     "a penalty on weights with as many rows as the batch": """
 net = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 2))
 opt = torch.optim.SGD(net.parameters(), lr=0.01)

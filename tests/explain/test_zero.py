@@ -199,3 +199,39 @@ def test_a_quotient_of_zeros_is_followed_to_what_made_them_zero(engine, checks):
     at = found["masked"].at
     assert OVERLAP.splitlines()[at.line - 1].endswith("# cause")
     assert "clamp is zero everywhere" in found["masked"].text
+
+
+CANCELLED = """
+import torch
+import torch.nn as nn
+
+torch.manual_seed(0)
+first, second = nn.Linear(2, 4), LAYER
+h = torch.relu(first(torch.randn(4, 2)))RESHAPED * torch.tensor([1.0, 1.0, 0.0, 0.0]).reshape(SHAPE)
+(second(h) * torch.tensor([1.0, -1.0, 0.0, 0.0]).reshape(SHAPE)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    ("layer", "reshaped", "shape"),
+    [("nn.Linear(4, 2)", "", "4, 1"), ("nn.Conv1d(4, 2, 1)", "[:, :, None]", "4, 1, 1")],
+)
+def test_the_gradients_of_samples_cancel_at_a_bias_whatever_the_data_is(layer, reshaped, shape, engine, tmp_path):
+    text = CANCELLED.replace("LAYER", layer).replace("RESHAPED", reshaped).replace("SHAPE", shape)
+    timeline = recorded_text(text, tmp_path, engine)
+    assert "masked" not in {one.finding.kind for one in check(timeline)}
+    assert "adds up what arrives to zero" in answer(NamedNodes(timeline), "second.bias.grad", len(timeline)).text
+
+
+ZERO_DATA = CANCELLED.replace("[1.0, 1.0, 0.0, 0.0]", "[0.0, 0.0, 0.0, 0.0]")
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_weight_and_no_bias_gets_zero_since_the_data_is_zero(engine, tmp_path):
+    text = ZERO_DATA.replace("LAYER", "nn.Linear(4, 2)").replace("RESHAPED", "").replace("SHAPE", "4, 1")
+    timeline = recorded_text(text, tmp_path, engine)
+    names = NamedNodes(timeline)
+    bias, weight = (answer(names, f"second.{name}.grad", len(timeline)).text for name in ("bias", "weight"))
+    assert "adds up what arrives to zero" in bias
+    assert "is zero everywhere" in weight

@@ -91,7 +91,7 @@ layer_norm: Op = Op(
     formula="(input - mean) / sqrt(variance + eps) * weight + bias",
     forward=all_in_rows(only("f", "LayerNormKernelImpl", _layer_norm)),
     rules=(
-        Rule("input", "g * weight / deviation, less its mean and its share along the result", _through_layer_input),
+        Rule("input", "g * weight / deviation, less its mean and its projection on result", _through_layer_input),
         Rule(
             "weight",
             "g * (input - mean) / deviation",
@@ -158,7 +158,7 @@ group_norm: Op = Op(
     formula="(input - mean) / sqrt(variance + eps) per group, * weight + bias",
     forward=only("f", "GroupNormKernelImpl", _group_norm),
     rules=(
-        Rule("input", "g * weight / deviation, less its mean and its share along the result", _through_group_input),
+        Rule("input", "g * weight / deviation, less its mean and its projection on result", _through_group_input),
         Rule("weight", "g * (input - mean) / deviation, summed per channel", _through_group_weight),
         Rule("bias", "g, summed per channel", lambda grads: _over_channels(grads[0])),
     ),
@@ -252,7 +252,7 @@ batch_norm: Op = Op(
     formula="(input - mean) / sqrt(variance + eps) per channel, * weight + bias",
     forward=only("f", "batch_norm", _batch_norm),
     rules=(
-        Rule("input", "g * weight / deviation, less its mean and its share along the result", _through_batch_input),
+        Rule("input", "g * weight / deviation, less its mean and its projection on result", _through_batch_input),
         Rule("weight", "g * (input - mean) / deviation, summed per channel", _through_batch_weight),
         Rule("bias", "g, summed per channel", lambda grads: _over_channels(grads[0])),
     ),

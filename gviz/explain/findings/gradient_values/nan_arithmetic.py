@@ -16,7 +16,7 @@ import numpy as np
 
 from gviz.explain.display_names import symbol
 from gviz.explain.formula import is_small
-from gviz.explain.operation_sets import NONFINITE_ELEMENTWISE, SOFTMAXES
+from gviz.explain.operation_sets import LOSSES, NONFINITE_ELEMENTWISE, SOFTMAXES
 from gviz.explain.pass_contributions import arriving_gradient, outgoing_of
 from gviz.explain.program_text import called_function
 from gviz.explain.source_edit import Edit, with_keyword, with_swapped_arguments
@@ -207,9 +207,17 @@ def _equal_pair(array: Array, what: str) -> str:
 # Losses without a number: all labels are ignored, no path fits
 
 
+_MEANS = LOSSES | {"mean", "cross_entropy", "nll_loss", "nll_loss_nd", "nll_loss2d"}
+"""Operations whose result is a mean by default, which is nan if there is nothing to take it of."""
+
+
 def no_labels(timeline: Timeline, node: int) -> str:
-    """Return that all labels of a mean are ignored; empty for anything else."""
+    """Return that all labels of a mean are ignored, or that a mean is one of no element; empty for anything else."""
     info = timeline.info(node)
+    if info.op.base_name in _MEANS:
+        inputs = [one.value for one in computation(timeline, node).operands if one.value is not None]
+        if inputs and not inputs[0].size:
+            return "it is the mean of no element: nothing was selected"
     ignored = dict(info.created.attrs).get("ignore_index")
     operands = computation(timeline, node).operands
     if not info.op.base_name.startswith("nll_loss") or not isinstance(ignored, int) or len(operands) < 2:

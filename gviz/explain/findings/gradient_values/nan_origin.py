@@ -60,7 +60,9 @@ from gviz.explain.findings.gradient_values.nan_remedies import (
     DIVERGING,
     LEAPT,
     LEFT_OUT,
+    NO_ELEMENTS,
     NO_LABELS,
+    NONZERO_NORM,
     OPTIMIZER_IN_HALF,
     SAFE_INPUT,
     TOO_SHORT,
@@ -562,10 +564,85 @@ def _written_by_program(timeline: Timeline, node: int, seq: int) -> Finding:
     if write is None or not write.frames:
         text = titled("the .grad of {} got it from outside the pass", label(timeline, node))
         return Finding("nan-born", text, seq, node)
-    text = titled(f"{_first(write.after)} in the .grad of {{}}, where it is written", label(timeline, node))
+    alike = _first_writes_of_loop(timeline, write)
+    write, node = alike[0], expect(timeline, alike[0].seq, GradSet).node
+    where = f" (and {len(alike) - 1} more)" if len(alike) > 1 else ", where it is written"
+    text = titled(f"{_first(write.after)} in the .grad of {{}}{where}", label(timeline, node))
     row = clipped(line_text(timeline, write.at).strip(), 120)
-    line = Finding("write", f"written{at_text(write.frames)}: {row}", seq, node, at=write.at)
-    return Finding("nan-born", text, seq, node, (line, *suspected_source(timeline, write)), at=write.at)
+    line = Finding("write", f"written{at_text(write.frames)}: {row}", write.seq, node, at=write.at)
+    others = [expect(timeline, one.seq, GradSet).node for one in alike[1:]]
+    reasons, fix = _reason_of_write(timeline, write)
+    parts = [*reasons, line, *_others_of_loop(timeline, write, others), *suspected_source(timeline, write)]
+    return Finding("nan-born", text, write.seq, node, tuple(parts), fix, write.at)
+
+
+def _first_writes_of_loop(timeline: Timeline, write: GradWrite) -> list[GradWrite]:
+    """Return the writes of one loop over parameters that made good gradients bad: of each ``.grad`` its first.
+
+    ``for p in net.parameters(): p.grad /= p.grad.norm()`` writes to one after the other. Which of them the walk back
+    arrives at says nothing.
+    """
+    event = expect(timeline, write.seq, GradSet)
+    others = (BackwardStarted, GradAccumulated, OptimizerStepped)
+    start = max((n for n, _ in timeline.select(others, 1, write.seq)), default=1)
+    end = min((n for n, _ in timeline.select(others, write.seq)), default=len(timeline) + 1)
+    first = dict[int, GradWrite]()
+    for seq, other in timeline.select((GradSet,), start, end):
+        if other.stack != event.stack or other.node in first or not bad_text(other.value):
+            continue
+        one = write if other.node == event.node else write_at(timeline, seq)
+        if one is not None and (other.node == event.node or not bad_text(one.before)):
+            first[other.node] = one
+    return list(first.values()) or [write]
+
+
+def _others_of_loop(timeline: Timeline, write: GradWrite, others: Sequence[int]) -> Iterator[Finding]:
+    if others:
+        names = ", ".join(label(timeline, node) for node in others[:_MOST_OF_LOOP])
+        more = f" and {len(others) - _MOST_OF_LOOP} more" if len(others) > _MOST_OF_LOOP else ""
+        yield Finding("write", f"then the same line wrote to the .grad of {names}{more}", write.seq, others[0])
+
+
+_MOST_OF_LOOP = 3
+
+
+def _reason_of_write(timeline: Timeline, write: GradWrite) -> tuple[tuple[Finding, ...], str]:
+    """Return that a line that wrote bad numbers to a ``.grad`` divides by 0, and the fix, if it does.
+
+    The operation that made the numbers is the one on the same line with the same result.
+    """
+    event, near = expect(timeline, write.seq, GradSet), _NEAR_WRITE
+    created = timeline.select((NodeCreated,), max(write.seq - near, 1), min(write.seq + near, len(timeline)) + 1)
+    results = ((one, output.value) for _, one in created if one.kind == "op" for output in one.outputs)
+    makers = (timeline.info(one.node) for one, value in results if value == event.value)
+    maker = next((one.node for one in makers if write.at is not None and _is_on_line(write.at, innermost(one))), 0)
+    if not maker:
+        return (), ""
+    origin = _trace_back(timeline, ("value", maker, timeline.info(maker).born))
+    divisor = _zero_divisor(timeline, origin.node) if origin.node else ""
+    if divisor:
+        return (Finding("computed", f"{divisor}, and the line divides by it", origin.event, origin.node),), NONZERO_NORM
+    return (), ""
+
+
+_NEAR_WRITE = 10
+"""The most events between a write to a ``.grad`` and the operation that made its numbers."""
+
+
+def _zero_divisor(timeline: Timeline, node: int) -> str:
+    """Return that a division is one by 0: ``#63 linalg_vector_norm is 0``; empty if it is not, or no division."""
+    info, operands = timeline.info(node), computation(timeline, node).operands
+    if info.op.base_name not in ("div", "true_divide", "reciprocal"):
+        return ""
+    divisor = operands[-1] if len(operands) == 2 or info.op.base_name == "reciprocal" else None
+    if divisor is None:
+        return "the divisor is 0" if dict(info.created.attrs).get("other") == 0 else ""
+    stats = divisor.value.statistics() if divisor.value is not None else None
+    if divisor.value is None or stats is None or not stats.zero:
+        return ""
+    name = label(timeline, divisor.node) if divisor.node else "the divisor"
+    which = f" in {stats.zero} of {divisor.value.size} elements" if divisor.value.size > 1 else ""
+    return f"{name} is 0{which}"
 
 
 def suspected_source(timeline: Timeline, write: GradWrite) -> Iterator[Finding]:
@@ -619,7 +696,8 @@ def _born(timeline: Timeline, node: int) -> Finding:
         return Finding("nan-born", text, info.born, node, (numbers,), remedy, innermost(info))
     if reason := no_labels(timeline, node):
         part = Finding("computed", reason, info.born, node)
-        return Finding("nan-born", text, info.born, node, (part, numbers), NO_LABELS, innermost(info))
+        fix = NO_ELEMENTS if "no element" in reason else NO_LABELS
+        return Finding("nan-born", text, info.born, node, (part, numbers), fix, innermost(info))
     if reason := too_short(timeline, node):
         part, at = Finding("computed", reason, info.born, node), innermost(info)
         edit = with_keyword(timeline, at, "ctc_loss", "zero_infinity", "True")
@@ -739,8 +817,12 @@ def _is_blind(timeline: Timeline, node: int) -> bool:
 def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:
     """Return the inputs of the node."""
     how, text = computation(timeline, node), formula_text(timeline, node)
+    if len(text) > _LONGEST_FORMULA:  # the shapes of many arrays say as much as their numbers
+        text = how.text
     return (Finding("computed", f"forward it was {text}", how.event, node),) if text else ()
 
+
+_LONGEST_FORMULA = 240
 
 _FIRST_NAN = "the first nan"
 

@@ -343,10 +343,18 @@ def overflow_fix(*, backward: bool, scale: float) -> str:
 OPTIMIZER_IN_HALF = "keep the parameters in float32, as autocast does; or a larger eps: 1e-8 is 0 in float16"
 
 
+# A gradient that the program divides by 0
+
+NONZERO_NORM = "add a small number to the divisor: g / (norm + 1e-8), or leave the gradient as it is where that is 0"
+
 # Elements and batches without a number
 
 LEFT_OUT = "leave the nan out before the operation: f(x[ok]) instead of f(x)[ok]; its gradient is 0 * nan"
 
 NO_LABELS = "skip a batch without labels, or divide a sum by max(count, 1): the mean of nothing is nan"
+
+NO_ELEMENTS = (
+    "skip it if nothing is selected (if keep.any()), or divide a sum by max(count, 1): the mean of nothing is nan"
+)
 
 TOO_SHORT = "zero_infinity=True skips such a pair; or use a longer input or a shorter target"

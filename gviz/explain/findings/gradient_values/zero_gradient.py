@@ -32,6 +32,7 @@ from gviz.explain.operation_sets import (
     SOFTMAXES,
     STEPPING,
     ZERO_GRADIENT_REGIONS,
+    multiplies,
 )
 from gviz.explain.parameter_initialization import InitialWrite, initial_write, writes_zeros, written_at
 from gviz.explain.pass_contributions import arriving_gradient, contributions
@@ -689,9 +690,12 @@ def _masked_data(timeline: Timeline, question: Question, part: Contribution, inf
     arrived = arriving_gradient(timeline, part)
     operands = [one for one in computation(timeline, info.node).operands if one.slot != part.slot and one.node]
     stats = arrived.statistics() if arrived is not None else None
-    if info.op.base_name not in PRODUCTS or arrived is None or stats is None or not 0 < stats.zero < arrived.size:
+    is_product = multiplies(info.op.base_name, part.slot)
+    if not is_product or arrived is None or stats is None or not 0 < stats.zero < arrived.size:
         return None
     for operand in operands:
+        if not multiplies(info.op.base_name, operand.slot):
+            continue
         of_data = operand.value.statistics() if operand.value is not None else None
         if operand.value is None or of_data is None or not 0 < of_data.zero < operand.value.size:
             continue
@@ -770,7 +774,8 @@ def _zero_operand(timeline: Timeline, info: NodeInfo, slot: int) -> NodeInfo | N
     """Return the other input of a product, or the dividend of a divisor, if that is zero everywhere."""
     op = info.op.base_name
     for operand in computation(timeline, info.node).operands:
-        if operand.slot == slot or not operand.node or not (op in PRODUCTS or (op == "div" and operand.slot == 0)):
+        is_factor = multiplies(op, slot) and multiplies(op, operand.slot)
+        if operand.slot == slot or not operand.node or not (is_factor or (op == "div" and operand.slot == 0)):
             continue
         if _holds_zeros(timeline, operand):
             return timeline.info(operand.node)

@@ -35,7 +35,7 @@ from gviz.values.plain_text import shown
 # Gradients that are clipped before backward: the clipping has nothing to clip
 
 _READ = (NodeCreated, GradAccumulated, GradSet, OptimizerStepped, StorageWritten, DataSet)
-_CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
+CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
 
 
 # One state for the whole program, in two variables: `clipped` is the clipping that found no gradient at all, `late` is
@@ -59,7 +59,7 @@ def _clipped_nothing(survey: Survey) -> Iterator[Finding]:
     for seq, event in timeline.select((Warned,)):
         frames = timeline.stack(event.stack)
         at = frames[0] if frames else None
-        if _EMPTY_CLIPPING not in event.message or called_function(timeline, at) not in _CLIPPING:
+        if _EMPTY_CLIPPING not in event.message or called_function(timeline, at) not in CLIPPING:
             continue
         text, read = "this clipping has nothing to clip: it gets no parameters", generator_read(timeline, at)
         if read is None:
@@ -82,7 +82,7 @@ def _clipped_unseen(survey: Survey) -> Iterator[Finding]:
     lines = {(at.path, at.line) for stack in active for at in timeline.stack(stack)[:1]} | warned
     steps = {event.stack: seq for seq, event in survey.select(OptimizerStepped) if event.parameters}
     for stack, seq in steps.items():
-        for at in _calls_in_block(timeline, next(iter(timeline.stack(stack)), None), *_CLIPPING):
+        for at in _calls_in_block(timeline, next(iter(timeline.stack(stack)), None), *CLIPPING):
             read = generator_read(timeline, at) if (at.path, at.line) not in lines else None
             if read is None or read.first is None:
                 continue
@@ -235,7 +235,7 @@ def _late_finding(timeline: Timeline, node: int, seq: int, step: int) -> Finding
 def clips(timeline: Timeline, stack: int) -> bool:
     """Return whether the source line calls one of PyTorch's functions that clip gradients."""
     frames = timeline.stack(stack)
-    return bool(frames) and called_function(timeline, frames[0]) in _CLIPPING
+    return bool(frames) and called_function(timeline, frames[0]) in CLIPPING
 
 
 def _clipped_finding(timeline: Timeline, clipped: int, used: int) -> Finding:

@@ -19,9 +19,10 @@ from gviz.events import (
 from gviz.explain.display_names import label, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient_values.vanishing_exploding import Waypoint, is_cancelled, path_to, vanishing
-from gviz.explain.grad_history import is_zero
-from gviz.explain.parameter_updates import StepEffects, numbers_without_shape, options_of, written_parameter
-from gviz.explain.program_text import frame_of, program_text
+from gviz.explain.findings.training_loop.gradient_clipping import CLIPPING
+from gviz.explain.grad_history import is_zero, writes_since_pass
+from gviz.explain.parameter_updates import StepEffects, next_step, numbers_without_shape, options_of, written_parameter
+from gviz.explain.program_text import called_function, frame_of, program_text
 from gviz.explain.recording_survey import Survey
 from gviz.explain.source_edit import Edit, node_replaced
 from gviz.explain.source_frames import at_text, innermost, own_frame
@@ -104,6 +105,8 @@ def _unchanged_finding(survey: Survey, node: int, one: StepEffects, path: list[W
         suspected |= any(options_of(timeline, other, one.first).get("lr") for other in others)  # its group is frozen
         fix = "use a learning rate above 0, or a schedule that does not begin with 0"
         return Finding("unchanged", text, one.first, node, (size,), fix, call, suspected=suspected)
+    if (shrunk := _shrunk(survey, node, one, text)) is not None:
+        return replace(shrunk, suspected=suspected)
     if (rounded := rounded_away(survey, node, one, call)) is not None:
         return replace(rounded, suspected=suspected)
     fix = died.fix if died is not None else _LARGER_RATE
@@ -113,6 +116,32 @@ def _unchanged_finding(survey: Survey, node: int, one: StepEffects, path: list[W
 
 
 _LARGER_RATE = "use a larger learning rate: it is 0, or so small that the change rounds away"
+
+
+_SHRUNK = 1e-3
+"""The most that is left of a gradient if a write of the program counts as the reason that steps do nothing."""
+
+
+def _shrunk(survey: Survey, node: int, one: StepEffects, text: str) -> Finding | None:
+    """Return the finding about a gradient of which a clipping, or another write, left almost nothing to the step."""
+    timeline, step = survey.timeline, next_step(survey.timeline, node, one.filled)
+    writes = writes_since_pass(timeline, node, step)[1] if step else []
+    last = writes[-1] if writes else None
+    size = norm(last.after) if last is not None and last.after is not None else None
+    if last is None or not size or not one.gradient or size > _SHRUNK * one.gradient:
+        return None
+    name = called_function(timeline, last.at)
+    is_clipping = name in CLIPPING
+    what = name if is_clipping else "a line of the program"
+    was = (
+        f"backward made its .grad |g| {number(one.gradient)}, and {what}{at_text(last.frames)} left |g| {number(size)}"
+    )
+    part = Finding("gradient", was, last.seq, node)
+    fix = "keep more of the gradient there: the step gets almost nothing of it"
+    if is_clipping:
+        fix = f"clip at a larger {'norm' if name == 'clip_grad_norm_' else 'value'}, such as 1.0: this one is tiny"
+    numbers = (Number("length of the gradient", size, last.seq),)
+    return Finding("unchanged", text, one.first, node, (part,), fix, last.at, numbers)
 
 
 def _replaced(survey: Survey, node: int, one: StepEffects) -> Finding | None:
