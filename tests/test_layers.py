@@ -160,11 +160,10 @@ INSIDE = {
         findings.loss.masked_mean findings.model.one_flag_for_all_rows findings.model.activation_twice
         findings.model.default_normalization_dimension findings.loss.shifted_labels
         findings.loss.attached_target findings.loss.collapsing_views findings.loss.loss_of_other_part
-        findings.missing_gradient.cut_summand
-        findings.missing_gradient.selection_without_history findings.loss.target_range
-        findings.loss.target_in_input findings.training_loop.running_sum findings.training_loop.kept_graphs
-        findings.missing_gradient.unused_losses findings.training_loop.recurrent_state
-        findings.training_loop.moved_frozen_parameters
+        findings.missing_gradient.cut_summand findings.missing_gradient.selection_without_history
+        findings.loss.target_range findings.loss.target_in_input findings.training_loop.running_sum
+        findings.training_loop.kept_graphs findings.missing_gradient.unused_losses
+        findings.training_loop.recurrent_state findings.training_loop.moved_frozen_parameters
         findings.training_loop.weight_decay_of_masked_elements findings.model.shared_parameters
         findings.gradient_values.weight_symmetry findings.gradient_values.padding_row
         findings.state_and_data.data_parallel_replicas findings.state_and_data.aliased_state
