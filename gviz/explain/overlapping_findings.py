@@ -181,6 +181,7 @@ def _not_falling_only_alone(found: Sequence[Checked]) -> list[Checked]:
 _OF_NAN = frozenset(["nan-born", "nan-born-backward"])
 _OF_LARGE_NUMBERS = _OF_NAN | {"nan-seed", "exploding", "vanishing", "diverging", "dead-units"}
 _OF_LARGE_STEPS = _OF_LARGE_NUMBERS | {"masked", "saturated"}
+_OF_CONSTANT_LOSS = ("unchanged", "vanishing", "cancelled", "masked", "summed-loss", "not-falling")
 _OF_MANY_STEPS = (
     "not-cleared", "unbounded-loss", "counted-again", "squared-rate", "rising-rate", "repeated-step", "scaled-step",
     "repeated-parameter",
@@ -201,6 +202,7 @@ _RULES: tuple[_Rule | Callable[[Sequence[Checked]], list[Checked]], ...] = (
     # A result that is constant, or parameters that no step moves: what they lead to on their line
     _rule("one-element", _where_its_node_is_made, "masked", "cancelled"),
     _rule("never-stepped", _on_its_line, "lost-update"),
+    _rule("constant-term", _has_part("root"), *_OF_CONSTANT_LOSS),
     # What lies on the path of a wrong operation
     _rule("inverted-mask", _on_its_path, "vanishing", "cancelled", "unchanged"),
     _rule("unbounded-loss", _on_its_path, "exploding", "vanishing"),

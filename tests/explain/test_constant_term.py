@@ -92,3 +92,37 @@ def test_a_constant_term_is_found(name, engine, checks):
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_term_that_changes_or_is_meant_to_be_constant_is_left_out(name, engine, checks):
     assert "constant-term" not in found_in(RIGHT[name], engine, checks)[1]
+
+
+WHOLE = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net, x = nn.Linear(6, 3), torch.randn(16, 6)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(6):
+    loss = LOSS
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("loss", ["net(x).softmax(1).mean()", "2 * torch.softmax(net(x), 1).sum() / 16"])
+def test_a_loss_that_adds_up_a_softmax_is_constant_and_nothing_else_is_wrong(loss, engine, checks):
+    outcome = checks.of_text(WHOLE.replace("LOSS", loss), engine)
+    (one,) = outcome.found
+    assert (one.finding.kind, one.level) == ("constant-term", "warning")
+    assert "adds up to 1 whatever the parameters are" in one.finding.parts[0].text
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "loss",
+    ["net(x).softmax(1)[:, 0].mean()", "-net(x).log_softmax(1).mean()", "(net(x).softmax(1) * x[:, :3]).sum()",
+     "(0 * net(x)).sum() + 2"],
+)  # fmt: skip
+def test_a_loss_of_a_part_of_a_softmax_is_not_said_to_be_constant(loss, engine, checks):
+    outcome = checks.of_text(WHOLE.replace("LOSS", loss), engine)
+    assert "constant-term" not in {one.finding.kind for one in outcome.found}

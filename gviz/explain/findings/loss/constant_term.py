@@ -6,8 +6,11 @@ recorded numbers show it: the term stays within rounding, and tensors from which
 Example. A load-balancing loss of a mixture of experts multiplies two distributions as an outer product,
 ``(fraction[:, None] * score[None]).sum()``. The sum is the product of two sums that are both 1.
 
-Limits. At least four passes are needed, and a second term. A term that a clamp, a choice or a rounding keeps constant
-is left out, and so is one near 0. The squares of normalized numbers may be a part of a distance, and are a note.
+The sum or the mean of all numbers of a softmax is constant whatever the parameters are, also if it is the whole loss.
+
+Limits. At least four passes are needed, and other terms need a second one. A term that a clamp, a choice or a rounding
+keeps constant is left out, and so is one near 0. The squares of normalized numbers may be a part of a distance, and are
+a note.
 
 A sum is also constant in a formula that holds for any numbers, if the program gives it normalized ones: the Poisson
 likelihood ``rate.sum() - (counts * rate.log()).sum()`` with rates of a known total, ``- plan.sum()`` in the divergence
@@ -26,7 +29,7 @@ from math import isfinite
 from gviz.explain.display_names import label, label_at, titled
 from gviz.explain.finding import Finding, Number
 from gviz.explain.loss_terms import scalar_terms
-from gviz.explain.operation_sets import LISTS, RESHAPING, SOFTMAXES, WEIGHTED_SUMS
+from gviz.explain.operation_sets import LISTS, RESHAPING, SOFTMAXES, WEIGHTED_SUMS, WEIGHTING
 from gviz.explain.program_text import statement_at
 from gviz.explain.recording_survey import NodeRecord, Survey
 from gviz.explain.tracking import ancestors, descendants
@@ -78,13 +81,18 @@ def constant_terms(survey: Survey) -> Iterator[Finding | None]:
             yield None
             terms = [one.record for one in scalar_terms(survey, root)]
             counts: defaultdict[int, int] = defaultdict(int)
-            for term in terms if len(terms) > 1 else ():
+            for term in terms if len(terms) > 1 else [root]:
                 stack = term.created.stack
                 by_place[stack, counts[stack]].append(term)
                 counts[stack] += 1
         for (stack, _), terms in by_place.items():
             yield None
             if stack in reported or not _is_constant(terms) or _is_of_formula(survey, terms[-1]):
+                continue
+            if terms[-1].node in survey.roots:  # else a loss may be constant at its least value
+                if (softmax := _summed_softmax(survey, terms[-1])) is not None:
+                    reported.add(stack)
+                    yield _softmax_finding(survey, terms, softmax)
                 continue
             if (changed := _changed(survey, terms)) is not None:
                 reported.add(stack)
@@ -118,6 +126,23 @@ def _is_of_formula(survey: Survey, term: NodeRecord) -> bool:
     if _is_distribution(survey, summed):
         return False
     return any(not survey.roots.isdisjoint(descendants(survey.timeline, one.node)) for one in others)
+
+
+def _summed_softmax(survey: Survey, loss: NodeRecord) -> NodeRecord | None:
+    """Return the softmax all of whose numbers a loss adds up: their sum is the number of its rows."""
+    record, is_summed = loss, False
+    for _ in range(_MOST_NODES):
+        sources = list(survey.sources(record))
+        tracked = [one for one in sources if one.created.requires_grad]
+        if record.op in WEIGHTING:
+            return record if is_summed else None
+        if record.op not in _SCALING or len(tracked) != 1:
+            return None
+        if any(one is not tracked[0] and one.value is not None and one.value.size > 1 for one in sources):
+            return None
+        is_summed = is_summed or (record.op in ("sum", "mean") and not record.shape)
+        record = tracked[0]
+    return None
 
 
 def _line(survey: Survey, record: NodeRecord) -> tuple[str, int] | None:
@@ -180,6 +205,19 @@ def _as_changed(alike: Sequence[NodeRecord]) -> _Input | None:
     if not isfinite(size) or not size or max(max(row) - min(row) for row in rows) < _CHANGE * size:
         return None
     return _Input(alike[0], alike[-1], has_one_sum)
+
+
+def _softmax_finding(survey: Survey, losses: Sequence[NodeRecord], softmax: NodeRecord) -> Finding:
+    timeline, last = survey.timeline, losses[-1]
+    value = last.stats.mean if last.stats is not None else 0.0
+    text = titled(f"{{}} is {number(value, 4)} in every backward pass: it trains nothing", label(timeline, last.node))
+    facts = f"it adds up {label_at(timeline, softmax.node)}, and a softmax adds up to 1 whatever the parameters are"
+    fix = (
+        "take the numbers before the softmax, or the probabilities of the right classes: cross_entropy(logits, labels)"
+    )
+    part = Finding("root", facts, softmax.seq, softmax.node)
+    numbers = (Number("value", value, last.seq), Number("passes", len(losses)))
+    return Finding("constant-term", text, last.seq, last.node, (part,), fix, survey.at(last), numbers)
 
 
 def _finding(survey: Survey, terms: Sequence[NodeRecord], changed: _Input) -> Finding:
