@@ -173,3 +173,27 @@ def test_a_copy_in_the_place_of_a_tie_is_found_where_it_is_made(in_init, setup, 
 def test_a_weight_that_is_one_parameter_is_tied(engine, checks):
     text = HEAD + TIE.replace("IN_INIT", "self.out.weight = self.emb.weight").replace("SETUP", "")
     assert not found_in(checks, engine, text, "untied")
+
+
+BROKEN_TIE = """
+import copy
+import torch
+from torch import nn
+torch.manual_seed(0)
+emb, out = nn.Embedding(5, 4), nn.Linear(4, 5, bias=False)
+out.weight = emb.weight
+emb = copy.deepcopy(emb)  #!
+opt = torch.optim.SGD([*emb.parameters(), *out.parameters()], lr=0.1)
+for step in range(2):
+    ids = torch.randint(0, 5, (6,))
+    loss = nn.functional.cross_entropy(out(emb(ids)), ids)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_tie_that_a_copy_breaks_is_reported_at_the_copy(engine, checks):
+    (one,) = [one for one in checks.of_text(BROKEN_TIE, engine).found if one.finding.kind == "untied"]
+    assert BROKEN_TIE.splitlines()[one.finding.at.line - 1].endswith("#!")

@@ -157,12 +157,16 @@ def untied(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _copying_write(timeline: Timeline, node: int, twin: int) -> InitialWrite | None:
-    """Return the line that copies one weight into the other: ``out.weight.data.copy_(emb.weight)``."""
+    """Return the line that copies one weight into the other: ``out.weight.data.copy_(emb.weight)``.
+
+    ``out.weight = emb.weight`` is no copy, but the tie that something has broken since.
+    """
     infos = timeline.info(node), timeline.info(twin)
     for written, read in (infos, infos[::-1]):
 
         def copies(write: InitialWrite, other: NodeInfo = read) -> bool:
-            is_copy = write.how in ("copy_", "=", "set_", "load_state_dict")
+            is_tie = write.how == "=" and all(isinstance(value, ast.Attribute | ast.Name) for value in write.values)
+            is_copy = not is_tie and write.how in ("copy_", "=", "set_", "load_state_dict")
             return is_copy and any(names_parameter(part, other) for value in write.values for part in ast.walk(value))
 
         if (found := initial_write(timeline, written, copies)) is not None:
