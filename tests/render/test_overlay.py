@@ -102,8 +102,8 @@ def test_without_an_overlay_no_box_has_such_a_row():
 
 def test_a_picture_with_an_overlay_is_not_reduced_to_names(monkeypatch):
     monkeypatch.setattr(detail_that_fits, "PAGE", (120.0, 120.0))
-    rows = [row.text for box in drawn(None, timeline=BLOCKS).boxes for row in box.rows]
-    assert all(map(starts_bars, rows))
+    rows = [row for box in drawn(None, timeline=BLOCKS).boxes for row in box.rows]
+    assert all(starts_bars(row.text) for row in rows)  # those of equal parts
     assert amounts(drawn("memory", timeline=BLOCKS))
 
 

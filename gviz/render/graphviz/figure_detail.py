@@ -105,7 +105,7 @@ def _with_less_detail(timeline: Timeline, n: int, options: ExportOptions, *, may
         return None
     for change in _LESS_DETAIL:
         for density in ("short", *LESS_TEXT) if may_shorten else (options.drawing.density,):
-            drawing = replace(options.drawing, density=density, bars=True, compact=density != "short")
+            drawing = replace(options.drawing, density=density, bars=may_shorten, compact=density != "short")
             less = replace(options, part=replace(part, **change), drawing=drawing, note=ignore_note)
             folded = requested_scene(timeline, n, less, as_picture=True, fits=True)
             if _can_be_read(folded, less):
