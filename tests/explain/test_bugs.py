@@ -88,7 +88,7 @@ ANSWERS = {
             "gradcheck #5",
         ],
     ),
-    "never_stepped": ("note", "never-stepped", ["got gradients in 3 passes, and nothing", "optimizer.step()"]),
+    "never_stepped": ("warning", "never-stepped", ["got gradients in 3 passes, and nothing", "optimizer.step()"]),
     "never_backward": ("warning", "empty-step", ["no backward pass has run", "call backward()"]),
     "backward_not_called": (
         "warning",

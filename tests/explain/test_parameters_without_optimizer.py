@@ -64,3 +64,31 @@ def test_a_body_in_front_of_a_trained_head_stays_a_note(engine, checks):
     only_head = "opt = torch.optim.SGD(net.fc.parameters(), lr=0.1)"
     found_ones = found(engine, checks, "pass", only_head, "nn.init.xavier_uniform_(net.body.weight)")
     assert [one.level for one in found_ones] == ["note"]
+
+
+FORGOTTEN = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net, x, y = nn.Linear(4, 1), torch.randn(16, 4), torch.randn(16, 1)
+optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+for epoch in range(6):
+    optimizer.zero_grad()
+    loss = ((net(x) - y) ** 2).mean()
+    loss.backward()
+    REST
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("rest", "level"),
+    [
+        ("print(loss.item())", "warning"),
+        ("print(net.weight.grad.norm())", "note"),
+        ("if loss.item() < 0: optimizer.step()", "note"),
+    ],
+)
+def test_a_step_that_no_line_takes_is_sure_if_nothing_looks_at_the_gradients(rest, level, engine, checks):
+    found = checks.of_text(FORGOTTEN.replace("REST", rest), engine).found
+    assert {one.level for one in found if one.finding.kind == "never-stepped"} == {level}

@@ -383,7 +383,8 @@ def _never_updated(timeline: Timeline, info: NodeInfo, added: list[tuple[int, Gr
         suspected = "%" not in skipped.condition  # a switch of the program may be off on purpose
         return Finding("never-stepped", text, added[0][0], info.node, (part,), fix, skipped.at, suspected=suspected)
     edit = after(timeline, at, f"{name}.step()") if name else None
-    return Finding("never-stepped", text, added[0][0], info.node, (), fix, at, suspected=True, edit=edit)
+    suspected = not name or not _only_clears(timeline, at, name)
+    return Finding("never-stepped", text, added[0][0], info.node, (), fix, at, suspected=suspected, edit=edit)
 
 
 _ROOM = 40
@@ -406,6 +407,21 @@ def optimizer_named(timeline: Timeline, at: Frame | None) -> str:
             ):
                 names.add(name)
     return names.pop() if len(names) == 1 else ""
+
+
+def _only_clears(timeline: Timeline, at: Frame | None, name: str) -> bool:
+    """Return whether a program clears the gradients by its optimizer, and no line of it takes a step or reads a .grad.
+
+    A program that only looks at its gradients reads them, or has a hook.
+    """
+    text = program_text(timeline, at)
+    attributes = [part for one in text.statements for part in one.parts(ast.Attribute)] if text is not None else []
+    used = {part.attr for part in attributes}
+    clears = any(part.attr == "zero_grad" and ast.unparse(part.value) == name for part in attributes)
+    return clears and not used & _USES_OF_GRADIENTS and not any("hook" in attr for attr in used)
+
+
+_USES_OF_GRADIENTS = {"step", "grad", "clip_grad_norm_", "clip_grad_value_", "get_total_norm"}
 
 
 @dataclass(frozen=True, slots=True)
