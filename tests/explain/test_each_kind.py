@@ -805,14 +805,16 @@ def test_a_forgotten_mask_is_no_forward_that_is_flat():
 
 
 @pytest.mark.torch
-def test_a_loss_of_sequences_takes_logarithms_too(tmp_path):
+@pytest.mark.parametrize("skips", [True, False])
+def test_a_loss_of_sequences_takes_logarithms_too(skips, tmp_path):
     torch = pytest.importorskip("torch")
     with gviz.record(tmp_path / "t.gviz"):
         scores = torch.linspace(-1, 1, 5 * 2 * 4).view(5, 2, 4).requires_grad_()
         targets, lengths = torch.tensor([[1, 2], [3, 1]]), torch.tensor([5, 5])
         for function in (torch.softmax, torch.log_softmax):
-            loss = torch.nn.functional.ctc_loss(function(scores, 2), targets, lengths, torch.tensor([2, 2]))
-            loss.backward()
+            logs, counts = function(scores, 2), torch.tensor([2, 2])
+            loss = torch.nn.functional.ctc_loss(logs, targets, lengths, counts, zero_infinity=skips)
+            (0.1 * loss).backward()
     (one,) = check(gviz.load(tmp_path / "t.gviz"))
     assert (one.finding.kind, one.more) == ("no-log-probabilities", 0)
     assert "has probabilities" in one.finding.text

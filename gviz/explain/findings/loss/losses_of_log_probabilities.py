@@ -187,6 +187,7 @@ def _reaches(
     """Return whether nodes are used for the root of a pass, by some operations only or any but losses of this kind."""
     waiting = [one for one in start if one.created.requires_grad and (through is not None or one.op not in _LOSSES)]
     seen = {one.node for one in waiting}
+    calls = {one.created.stack for one in waiting}  # ctc_loss itself replaces infinities by 0, and takes a mean
     while waiting and len(seen) < _MOST_AFTER:
         record = waiting.pop()
         if record.node in roots:
@@ -195,7 +196,7 @@ def _reaches(
             one = survey.nodes.get(user)
             if one is None or user in seen or not one.created.requires_grad:
                 continue
-            if (one.op in through) if through is not None else (one.op not in _LOSSES):
+            if one.op in through or one.created.stack in calls if through is not None else one.op not in _LOSSES:
                 seen.add(user)
                 waiting.append(one)
     return False
