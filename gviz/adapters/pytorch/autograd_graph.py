@@ -36,7 +36,7 @@ from gviz.adapters.pytorch.node_creation import (
     untracked,
 )
 from gviz.adapters.pytorch.node_creation import of_node as outputs_of
-from gviz.adapters.pytorch.node_identity import KEY, Mark
+from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.operation_catalog import Operation
 from gviz.adapters.pytorch.recording_state import Session
 from gviz.adapters.pytorch.tensor_properties import grad_attribute, grad_fn_of, is_leaf, version_of
@@ -146,25 +146,20 @@ def visit(
 
     `place` is the number of the call stack; None is the current one.
     """
-    of_node, channel = session.marks.of_node, session.channel
+    of_node = session.marks.of_node
     stack, alone = [node], True
     if place is None:
-        place = channel.stack()
+        place = session.channel.stack()
     if not private_api.knows_outputs and node not in call.widths:
         call = replace(call, widths={**call.widths, **widths(session, [node])})
     while True:
         top = stack[-1]
         ends, waiting = [], []
         for before, output_nr in top.next_functions:
-            mark = None
-            if before is not None:
-                mark = before.metadata.get(KEY)  # `Marks.of_node`, without a call
-                if mark is None or mark.channel is not channel:
-                    mark = None
-                    waiting.append(before)
-                elif output_nr >= mark.width:
-                    mark = None
-            ends.append((mark, output_nr))
+            mark = None if before is None else of_node(before)  # not the node's metadata: marks may be kept elsewhere
+            if mark is None is not before:
+                waiting.append(before)
+            ends.append((None if mark is not None and output_nr >= mark.width else mark, output_nr))
         if waiting:
             stack += waiting
             alone = alone and all(map(is_accumulator, waiting))
