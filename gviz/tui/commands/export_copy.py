@@ -39,20 +39,9 @@ def export(session: Session, path: str) -> Answer:
     """Run ``export FILE``: the current moment, or the branch of a what-if as a recording."""
     if path.endswith(what_if.SUFFIX):
         return what_if.export_branch(session, path)
-    position, view = session.cursor.position, session.branch_view
-    view = view if view is not None and view.covers(position) and not _is_series(path) else None
-    written, *notes = _write(session.timeline, position, path, view)
-    is_left_out = session.branch_view is not None and view is None
-    of = "; it shows the recording without the what-if" if is_left_out else ""
-    return Answer((f"{written}{of}.", *(f"{note}." for note in notes)))
-
-
-_SERIES = (".html", ".htm", ".anim.svg", ".gif")
-
-
-def _is_series(path: str) -> bool:
-    """Return whether a file has many moments, of which a what-if covers only some."""
-    return path.lower().endswith(_SERIES)
+    return Answer(
+        tuple(f"{row}." for row in _write(session.timeline, session.cursor.position, path, session.branch_view))
+    )
 
 
 def _write(timeline: Timeline, n: int, path: str, view: BranchView | None) -> tuple[str, ...]:
@@ -65,14 +54,16 @@ def _write(timeline: Timeline, n: int, path: str, view: BranchView | None) -> tu
 
     notes: list[str] = []
     exporter = exporter_for(path)
-    options = ExportOptions(timeout=TIMEOUT, note=notes.append)
-    if view is not None:
+    options, without = ExportOptions(timeout=TIMEOUT, note=notes.append), ""
+    if view is not None and view.covers(n) and not (exporter.moves or exporter.opens):
         changes = ", ".join(map(shown, view.changes))
         options = replace(options, other=partial(view.states, n=n), change=changes)
+    elif view is not None:  # a what-if covers only some of the moments of a moving picture or a page
+        without = "; it shows the recording without the what-if"
     picture = exporter.render(timeline, n, options)
     data = picture if isinstance(picture, bytes) else picture.encode("utf-8", "backslashreplace")
     write_new(path, data)
-    return (f"wrote {shown(path)} (event {n})", *(note.rstrip(".") for note in notes))
+    return (f"wrote {shown(path)} (event {n}){without}", *(note.rstrip(".") for note in notes))
 
 
 def write_new(path: str, data: bytes) -> None:
