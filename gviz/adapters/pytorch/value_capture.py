@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from ctypes import ArgumentError, c_int, c_ssize_t, c_void_p, py_object, pythonapi
+from ctypes import PYFUNCTYPE, ArgumentError, c_int, c_ssize_t, c_void_p, py_object, pythonapi
 from itertools import takewhile
 from math import sqrt
 from typing import Any
@@ -218,10 +218,9 @@ class Capture:
         return Value(name, shape, _in_memory(tensor, name).tobytes())
 
 
-_bytes_at = pythonapi.PyBytes_FromStringAndSize
-_bytes_at.argtypes, _bytes_at.restype = (c_void_p, c_ssize_t), py_object
-_view_of_memory = pythonapi.PyMemoryView_FromMemory
-_view_of_memory.argtypes, _view_of_memory.restype = (c_void_p, c_ssize_t, c_int), py_object
+# prototypes of gviz's own: the attributes of `pythonapi` are shared, and any library may set their argument types
+_bytes_at = PYFUNCTYPE(py_object, c_void_p, c_ssize_t)(("PyBytes_FromStringAndSize", pythonapi))
+_view_of_memory = PYFUNCTYPE(py_object, c_void_p, c_ssize_t, c_int)(("PyMemoryView_FromMemory", pythonapi))
 _BITS = np.dtype("<u2")  # bfloat16, which NumPy lacks
 _WRITABLE = 0x200  # nothing writes there, but NumPy copies read-only memory before it looks for the minimum
 
