@@ -87,7 +87,7 @@ class ThreadState(threading.local):
 
     A module call that is not recorded is scope 0. `is_in_module` is True inside a requested module call, if only some
     are recorded. `updates` has None for a call of ``step`` within a step, and until a step starts. `steps_unseen` is
-    True in a step of which only the end is observed, not its operations. `is_making` is True
+    True in a step whose operations are not observed, only its end. `is_making` is True
     while PyTorch runs passes of its own to make CUDA graphs. `is_closed` is True in the backward rule of a compiled
     region, whose operations are not part of the program. `adding` is a pending accumulation into a leaf: a function of
     the value, the value, and its address.

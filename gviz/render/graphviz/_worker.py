@@ -46,7 +46,7 @@ def _may_be_improved(graph: Any) -> bool:
 
 
 def _improved(graph: Any, text: str) -> tuple[Any, bool]:
-    """Return a graph with lines between the same two boxes apart, and titles of frames beside lines.
+    """Return a graph with lines between the same two boxes apart, and titles of frames next to lines.
 
     It has all positions if anything has moved.
     """
@@ -65,7 +65,7 @@ def _improved(graph: Any, text: str) -> tuple[Any, bool]:
 
 
 def _improve(graph: Any) -> tuple[bool, dict[str, float]]:
-    """Lay a graph out, and move lines between the same two boxes apart, and titles of frames beside lines.
+    """Lay a graph out, and move lines between the same two boxes apart, and titles of frames next to lines.
 
     Return whether anything has moved, and the width that each frame needs that is too narrow for its title.
     """

@@ -4,7 +4,7 @@
     |             v       |        |         v             |
     |         .-------.   |        |     .-------.         |
 
-A title is at the left if it can be, else right beside the lines. Where neither side has room for it, its frame is made
+A title is at the left if it can be, else close to the lines. Where neither side has room for it, its frame is made
 wider, and the graph is laid out once more. `_worker` does that; it reads the width of a title from the attribute
 ``titlewidth`` of its frame.
 """

@@ -34,7 +34,7 @@ NEAR = 6.5
 FAR = 30.0
 """Lines that are farther from each other than this many points somewhere do not run next to each other."""
 MOST_LINES = 400
-"""In a graph with more lines, which nobody reads, each stays where it is: that many take seconds."""
+"""In a graph with more lines, each stays where it is. So many would take seconds, and are too many to read."""
 
 LANE = (
     '<<table border="0" cellborder="0" cellspacing="0" cellpadding="0">'
@@ -152,12 +152,12 @@ class _Board:
         for number, line, way in zip(numbers, lines, best, strict=True):
             spline = _with_tips(way, line.spline)
             self._replace(number, trace(spline))
-            label = line.label and _beside_new(line.label, trace(line.spline), self.traces[number])
+            label = line.label and _moved_label(line.label, trace(line.spline), self.traces[number])
             found[number] = Moved(spline, label)
         return found
 
     def _way(self, line: Line, pieces: Sequence[Piece], shift: float) -> list[Piece]:
-        """Return the way beside that of a line, from box to box; empty if it misses one of them."""
+        """Return the way next to that of a line, from box to box; empty if it misses one of them."""
         return _between_boxes(_offset(pieces, shift), self.boxes[line.tail], self.boxes[line.head])
 
     def _cost(self, numbers: Sequence[int], lines: Sequence[Line], traces: Sequence[Sequence[Spot]]) -> float:
@@ -280,7 +280,7 @@ def _straight(one: Spot, other: Spot) -> Piece:
 
 
 INTO_BOX = 40.0
-"""Points by which a way is made longer at its ends. The lines beside it may meet their boxes later."""
+"""Points by which a way is made longer at its ends. The lines next to it may meet their boxes later."""
 
 
 def _extended(pieces: Sequence[Piece]) -> list[Piece]:
@@ -401,7 +401,7 @@ def _along(way: Sequence[Piece]) -> Iterator[Spot]:
 
 
 EVERY = 8.0
-"""Points between two points that stand for a curve."""
+"""The distance, in points, between two points with which a curve is replaced."""
 
 
 def trace(spline: Spline) -> list[Spot]:
@@ -436,7 +436,7 @@ def _without_start(pieces: Sequence[Piece], length: float) -> list[Piece]:
     return [_cut(rest[0], high)[1], *rest[1:]]
 
 
-def _beside_new(label: Spot, old: Sequence[Spot], new: Sequence[Spot]) -> Spot:
+def _moved_label(label: Spot, old: Sequence[Spot], new: Sequence[Spot]) -> Spot:
     """Return the centre of a label as far from the new way of its line as it was from the old one."""
     nearest = min(range(len(old)), key=lambda at: hypot(old[at][0] - label[0], old[at][1] - label[1]))
     part = nearest / max(len(old) - 1, 1)

@@ -38,5 +38,5 @@ def repeated_parameters(survey: Survey) -> Iterator[Finding | None]:
         part = Finding("share", f"each step of {shown(step.kind)} updates it {times_text(count)}", seq, node)
         made = construction_of(timeline, step)
         at = made.line if made is not None else next(iter(timeline.stack(step.stack)), None)
-        fix = "each parameter once: the parameters() of a module that contains all of them has a shared one once"
+        fix = "pass each parameter once: parameters() of the module that contains them yields a shared one once"
         yield Finding("repeated-parameter", text, seq, node, (part,), fix, at, (Number("times", count, seq),))

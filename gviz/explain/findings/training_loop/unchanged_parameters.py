@@ -123,7 +123,7 @@ _SHRUNK = 1e-3
 
 
 def _shrunk(survey: Survey, node: int, one: StepEffects, text: str) -> Finding | None:
-    """Return the finding about a gradient of which a clipping, or another write, left almost nothing to the step."""
+    """Return the finding about a clipping, or another write, that left the step almost nothing of a gradient."""
     timeline, step = survey.timeline, next_step(survey.timeline, node, one.filled)
     writes = writes_since_pass(timeline, node, step)[1] if step else []
     last = writes[-1] if writes else None
