@@ -124,5 +124,6 @@ def test_a_loss_that_adds_up_a_softmax_is_constant_and_nothing_else_is_wrong(los
      "(0 * net(x)).sum() + 2"],
 )  # fmt: skip
 def test_a_loss_of_a_part_of_a_softmax_is_not_said_to_be_constant(loss, engine, checks):
-    outcome = checks.of_text(WHOLE.replace("LOSS", loss), engine)
-    assert "constant-term" not in {one.finding.kind for one in outcome.found}
+    for rate in ("0.1", "0.0"):
+        outcome = checks.of_text(WHOLE.replace("LOSS", loss).replace("lr=0.1", f"lr={rate}"), engine)
+        assert "constant-term" not in {one.finding.kind for one in outcome.found}

@@ -172,10 +172,21 @@ def test_a_straight_through_estimator_without_detach_gets_it(estimate, engine, c
     assert {each.finding.kind for each in found} == {"masked"}
     finding = found[0].finding
     assert "sends it twice, with both signs" in finding.text
+    assert "and rounding sends 0" in finding.parts[0].text
     assert text.splitlines()[finding.at.line - 1].endswith("#!")
     assert "(q - w).detach()" in finding.edit.new
     after = checks.of_text(finding.edit.applied(text), engine)
     assert [str(other) for other in after.found if other.level != "note"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_selected_code_without_detach_gets_it(engine, checks):
+    text = codes("q = z + (q - z)  #!\nvq_loss = 0.0 * book.weight.sum()")
+    found = [each for each in checks.of_text(text, engine).found if "with both signs" in each.finding.text]
+    assert len(found) == 1
+    assert text.splitlines()[found[0].finding.at.line - 1].endswith("#!")
+    assert "rounding" not in str(found[0])
+    assert "z + (q - z).detach()" in found[0].finding.edit.new
 
 
 @pytest.mark.parametrize("engine", ENGINES)

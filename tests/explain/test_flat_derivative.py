@@ -90,3 +90,10 @@ def test_of_several_activations_the_first_is_named_if_they_ran_as_modules(engine
     (one,) = [each for each in checks.of_text(text, engine).found if each.finding.kind == "flat-derivative"]
     assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
     assert one.finding.edit is None
+    by_function = text.replace("Linear(8, 8), nn.ReLU(),", "Linear(8, 8),").replace(
+        "nn.Linear(1, 8), nn.ReLU(),", "nn.Linear(1, 8),"
+    )
+    by_function += "\nothers = nn.ReLU(), nn.ReLU()\n"
+    by_function = by_function.replace("u = net(t)", "u = net[2](torch.relu(net[1](torch.relu(net[0](t)))))")
+    (one,) = [each for each in checks.of_text(by_function, engine).found if each.finding.kind == "flat-derivative"]
+    assert "u = net[2]" in by_function.splitlines()[one.finding.at.line - 1]

@@ -99,7 +99,7 @@ def test_a_sum_with_the_gradient_at_numbers_that_are_taken_back_may_be_meant(tex
 TWO_POINTS = """
 import torch
 torch.manual_seed(0)
-w = torch.tensor([2.0, -1.5], requires_grad=True)
+w = LEAF
 opt = torch.optim.SGD([w], lr=0.02)
 for step in range(4):
     e = 0.4 * torch.randn(2)
@@ -117,7 +117,8 @@ for step in range(4):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("leaf", ["torch.tensor([2.0, -1.5], requires_grad=True)", "torch.nn.Parameter(torch.ones(2))"])
 @pytest.mark.parametrize(("back", "level"), [("e", "note"), ("0.2 * e", "error")])
-def test_gradients_on_both_sides_of_a_point_may_be_meant(back, level, engine, checks):
-    found = checks.of_text(TWO_POINTS.replace("BACK", back), engine).found
+def test_gradients_on_both_sides_of_a_point_may_be_meant(leaf, back, level, engine, checks):
+    found = checks.of_text(TWO_POINTS.replace("BACK", back).replace("LEAF", leaf), engine).found
     assert {one.level for one in found if one.finding.kind == "not-cleared"} == {level}

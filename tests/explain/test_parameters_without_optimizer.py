@@ -87,8 +87,16 @@ for epoch in range(6):
         ("print(loss.item())", "warning"),
         ("print(net.weight.grad.norm())", "note"),
         ("if loss.item() < 0: optimizer.step()", "note"),
+        ("if epoch == 0: net.weight.register_hook(lambda g: print(g.norm()))", "note"),
     ],
 )
 def test_a_step_that_no_line_takes_is_sure_if_nothing_looks_at_the_gradients(rest, level, engine, checks):
     found = checks.of_text(FORGOTTEN.replace("REST", rest), engine).found
     assert {one.level for one in found if one.finding.kind == "never-stepped"} == {level}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_optimizer_that_does_nothing_at_all_may_be_meant(engine, checks):
+    text = FORGOTTEN.replace("    optimizer.zero_grad()\n", "").replace("REST", "pass")
+    found = checks.of_text(text, engine).found
+    assert {one.level for one in found if one.finding.kind == "never-stepped"} == {"note"}

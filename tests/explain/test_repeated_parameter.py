@@ -38,7 +38,7 @@ def found_in(parameters, engine, checks, rate="0.1", steps="3"):
 def test_a_parameter_that_is_twice_in_an_optimizer_names_the_optimizer(parameters, title, engine, checks):
     text, found = found_in(parameters, engine, checks)
     (one,) = [one for one in found if one.finding.kind == "repeated-parameter"]
-    assert one.level == "warning"
+    assert (one.level, one.more) == ("warning", 0)
     assert title in one.finding.text
     assert text.splitlines()[one.finding.at.line - 1].endswith("#!")
 

@@ -316,7 +316,7 @@ for step in range(4):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("kept", ["p.detach()", "p.data"])
+@pytest.mark.parametrize("kept", ["p.detach()", "p.data", "p[:]"])
 def test_an_optimizer_that_keeps_its_parameter_itself_gets_a_copy(kept, engine, checks):
     text = STEPS_FROM_DIFFERENCES.replace("KEPT", kept)
     (one,) = [each for each in checks.of_text(text, engine).found if each.finding.kind == "self-comparison"]

@@ -392,6 +392,10 @@ for step in range(3):
     opt.step()
 """
     assert "summed-loss" not in kinds(program.replace("ROWS", "32"))
+    shared = (
+        program.replace("ROWS", "32").replace("SGD([z]", "SGD([z, bias]").replace("(z - goal)", "(z + bias - goal)")
+    )
+    assert "summed-loss" in kinds(f"bias = torch.zeros(3, requires_grad=True)\n{shared}")
     assert "summed-loss" in kinds(program.replace("ROWS", "1"))
 
 

@@ -285,14 +285,14 @@ def _cancelled(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> 
 
 
 def _straight_through(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> tuple[NodeInfo, NodeInfo] | None:
-    """Return the sum ``w + (q - w)`` and the difference in it, if ``q`` is `node` rounded, which has no gradient."""
+    """Return the sum ``w + (q - w)`` and the difference in it, which send a gradient `g` and ``-g`` to `node`.
+
+    If nothing else arrives there, ``q`` is `node` rounded, or something that was selected by it.
+    """
     infos = {part.source: timeline.info(part.source) for part in parts if part.source}
     for difference in infos.values():
         terms = [source for source, _ in difference.created.inputs]
         if difference.op.base_name != "sub" or len(terms) != 2 or terms[1] != node:
-            continue
-        rounded = [timeline.info(one) for one in (terms[0], *ancestors(timeline, terms[0])) if one in timeline.nodes]
-        if not any(one.op.base_name in STEPPING and node in ancestors(timeline, one.node) for one in rounded):
             continue
         for total in infos.values():
             if total.op.base_name == "add" and {one for one, _ in total.created.inputs} == {node, difference.node}:
@@ -306,7 +306,9 @@ def _estimator_finding(
     """Return the finding about a straight-through estimator whose difference is not detached."""
     names = label(timeline, node), label(timeline, total.node)
     text = titled("the gradient of {} is zero: {} sends it twice, with both signs", *names)
-    sent = f"{label_at(timeline, difference.node)} sends back the negative of what the sum sends, and rounding sends 0"
+    sent = f"{label_at(timeline, difference.node)} sends back the negative of what the sum sends"
+    before = (timeline.info(one) for one in ancestors(timeline, difference.node) if one in timeline.nodes)
+    sent += ", and rounding sends 0" if any(one.op.base_name in STEPPING for one in before) else ""
     part = Finding("operand", sent, difference.born, difference.node, at=innermost(difference))
     at = innermost(total)
     edit = difference_with(timeline, at, ".detach()")

@@ -130,17 +130,16 @@ def _is_of_formula(survey: Survey, term: NodeRecord) -> bool:
 
 def _summed_softmax(survey: Survey, loss: NodeRecord) -> NodeRecord | None:
     """Return the softmax all of whose numbers a loss adds up: their sum is the number of its rows."""
-    record, is_summed = loss, False
+    record = loss
     for _ in range(_MOST_NODES):
         sources = list(survey.sources(record))
         tracked = [one for one in sources if one.created.requires_grad]
         if record.op in WEIGHTING:
-            return record if is_summed else None
+            return record
         if record.op not in _SCALING or len(tracked) != 1:
             return None
         if any(one is not tracked[0] and one.value is not None and one.value.size > 1 for one in sources):
             return None
-        is_summed = is_summed or (record.op in ("sum", "mean") and not record.shape)
         record = tracked[0]
     return None
 

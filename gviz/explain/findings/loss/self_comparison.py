@@ -31,7 +31,6 @@ from gviz.explain.operation_sets import DRAWS, DROPOUTS, LISTS, RESHAPING
 from gviz.explain.program_text import (
     ProgramText,
     called_function,
-    called_name,
     frame_of_part,
     statement_at,
     stores_of,
@@ -348,7 +347,7 @@ def _memory_finding(survey: Survey, pairs: list[_Pair]) -> Finding:
 def _assigned_operand(survey: Survey, record: NodeRecord) -> tuple[ProgramText, ast.Assign] | None:
     """Return the only assignment to an operand of a difference that is an entry of a container, or an attribute.
 
-    The class of ``p - state["old"]`` has ``state["old"] = p.detach()``. A copy, as of ``clone()``, is none.
+    The class of ``p - state["old"]`` has ``state["old"] = p.detach()``.
     """
     source = statement_at(survey.timeline, survey.at(record))
     if source is None:
@@ -361,10 +360,11 @@ def _assigned_operand(survey: Survey, record: NodeRecord) -> tuple[ProgramText, 
         for one in text.statements
         if isinstance(one.node, ast.Assign) and len(one.node.targets) == 1 and ast.unparse(one.node.targets[0]) in kept
     ]
-    value = assignments[0].value if len(assignments) == 1 else None
-    detached = isinstance(value, ast.Call) and called_name(value) == "detach" and not value.args
-    is_alias = detached or isinstance(value, ast.Name) or (isinstance(value, ast.Attribute) and value.attr == "data")
-    return (text, assignments[0]) if is_alias else None
+    return (text, assignments[0]) if len(assignments) == 1 and isinstance(assignments[0].value, _COPIED) else None
+
+
+_COPIED = ast.Name | ast.Attribute | ast.Call | ast.Subscript
+"""Expressions that ``.clone()`` can follow."""
 
 
 # What is reported

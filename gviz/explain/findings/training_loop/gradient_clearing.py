@@ -94,7 +94,7 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
     iterations: defaultdict[int, set[int]] = defaultdict(set)
     written: _Writers = defaultdict(dict)  # of the memory of results, not of parameters
     numbers = {record.node: record.value for record in survey.nodes.values() if record.created.kind != "op"}
-    start = dict(numbers)  # the numbers of each leaf when its .grad was last cleared, or used by a step
+    start = dict(numbers)  # the numbers of each leaf when its .grad was last cleared
     of_parameters = {
         output.storage
         for record in survey.nodes.values()
@@ -137,8 +137,6 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
                         if any(one is not None and _takes_back(one, old, event.value) for one in earlier):
                             leaf.before, leaf.taken_back = None, True
                             continue
-                    else:
-                        start[node] = old
                     if is_refreshed:
                         continue
                     if leaf.added > leaf.used and not _becomes_the_leaf(survey, node, leaf.used, event):
