@@ -66,13 +66,25 @@ def test_lines_that_are_clearly_apart_stay_as_they_are():
     assert moved_lines(boxes, lines) == {}
 
 
-def test_a_line_follows_the_one_whose_way_crosses_no_box():
+THROUGH = between((-15, 200), (-15, 0), is_back=True)
+AROUND = Line("a", "b", Spline([(15, 200), (60, 160), (60, 40), (15, 7)], end=(12, 0)), is_back=False)
+
+
+@pytest.mark.parametrize("lines", [[AROUND, THROUGH], [THROUGH, AROUND]])
+def test_a_line_follows_the_one_whose_way_crosses_no_box(lines):
     boxes = {"a": Area(-20, 200, 20, 240), "b": Area(-20, -40, 20, 0), "c": Area(-70, 80, -5, 120)}
-    through = between((-15, 200), (-15, 0))
-    around = Line("a", "b", Spline([(15, 200), (60, 160), (60, 40), (15, 7)], end=(12, 0)), is_back=False)
-    moved = moved_lines(boxes, [around, Line("a", "b", through.spline, is_back=True)])
+    moved = moved_lines(boxes, lines)
     assert all(not boxes["c"].contains(spot) for line in moved.values() for spot in points(line.spline))
     assert least(moved[0].spline, moved[1].spline) > NEAR
+
+
+@pytest.mark.parametrize("lines", [[AROUND, THROUGH], [THROUGH, AROUND]])
+def test_a_line_follows_the_one_whose_way_crosses_no_line(lines):
+    boxes = {"a": Area(-20, 200, 20, 240), "b": Area(-20, -40, 20, 0)}
+    other = Line("e", "f", between((-60, 100), (20, 100)).spline)
+    moved = moved_lines(boxes, [*lines, other])
+    assert {*moved} == {0, 1}
+    assert all(spot[0] > 20 for line in moved.values() for spot in points(line.spline) if 90 < spot[1] < 110)
 
 
 def test_lines_stay_where_every_other_way_misses_a_box():
