@@ -117,6 +117,21 @@ for step in range(4):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_a_difference_of_gradients_on_both_sides_of_a_point_is_meant(engine, checks):
+    text = """import torch
+w, v = torch.tensor([1.0, 2.0, 3.0], requires_grad=True), torch.tensor([0.1, -0.1, 0.05])
+w.data += v
+(w ** 4).sum().backward()
+w.data -= 2 * v
+(-(w ** 4).sum()).backward()
+w.data += BACK
+print(w.grad)
+"""
+    assert "error" not in {one.level for one in checks.of_text(text.replace("BACK", "v"), engine).found}
+    assert "error" in {one.level for one in checks.of_text(text.replace("BACK", "0.3 * v"), engine).found}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("leaf", ["torch.tensor([2.0, -1.5], requires_grad=True)", "torch.nn.Parameter(torch.ones(2))"])
 @pytest.mark.parametrize(("back", "level"), [("e", "note"), ("0.2 * e", "error")])
 def test_gradients_on_both_sides_of_a_point_may_be_meant(leaf, back, level, engine, checks):

@@ -94,7 +94,6 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
     iterations: defaultdict[int, set[int]] = defaultdict(set)
     written: _Writers = defaultdict(dict)  # of the memory of results, not of parameters
     numbers = {record.node: record.value for record in survey.nodes.values() if record.created.kind != "op"}
-    start = dict(numbers)  # the numbers of each leaf when its .grad was last cleared
     of_parameters = {
         output.storage
         for record in survey.nodes.values()
@@ -117,7 +116,6 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
                 how in CLEARED or _is_used(leaves[node]) or _is_replaced(survey.timeline, event)
             ):
                 leaves.pop(node, None)
-                start[node] = numbers.get(node)
             case GradSet(node=node):  # scaled or clipped, before its step
                 leaf = leaves[node]
                 if leaf.taken_back and leaf.used < leaf.added and _is_halved(survey.timeline, leaf.added, event):
@@ -132,9 +130,10 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
                 for node, leaf in [(node, leaves[node]) for node in updated]:
                     old = numbers.get(node)
                     if isinstance(event, StorageWritten | DataSet):
+                        if old is not None and old == event.value:
+                            continue  # ``w.data += e`` is two events
                         numbers[node] = event.value
-                        earlier = (leaf.before, start.get(node)) if leaf.before is not None else ()
-                        if any(one is not None and _takes_back(one, old, event.value) for one in earlier):
+                        if leaf.before is not None and _takes_back(leaf.before, old, event.value):
                             leaf.before, leaf.taken_back = None, True
                             continue
                     if is_refreshed:
