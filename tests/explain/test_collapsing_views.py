@@ -99,7 +99,7 @@ def test_losses_that_keep_samples_apart_are_right(name, engine, checks):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_results_that_have_not_come_together_are_not_reported(engine, checks):
     assert found(COLLAPSING["squares"], engine, checks, steps=3)[1] == []
-    assert found(COLLAPSING["squares"], engine, checks, steps=20, rate="0.001")[1] == []
+    assert found(COLLAPSING["squares"], engine, checks, steps=19, rate="0.005")[1] == []
     assert found(COLLAPSING["cosines by a function"], engine, checks, steps=9, rate="0.01")[1] == []
     near = "b = a + 0.01 * torch.randn(32, 6)\nz1, z2 = encoder(a), encoder(b)\nloss = negative_cosine(z1, z2)"
     assert found(near, engine, checks)[1] == []  # they were near from the beginning

@@ -66,7 +66,7 @@ def test_lines_that_are_clearly_apart_stay_as_they_are():
     assert moved_lines(boxes, lines) == {}
 
 
-THROUGH = between((-15, 200), (-15, 0), is_back=True)
+THROUGH = between((-12, 200), (-12, 0), is_back=True)
 AROUND = Line("a", "b", Spline([(15, 200), (60, 160), (60, 40), (15, 7)], end=(12, 0)), is_back=False)
 
 
